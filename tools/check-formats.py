@@ -22,7 +22,7 @@ def equal(cell: str, value: object) -> bool:
         case bool():
             return cell == str(int(value))
         case float():
-            # CSV has up to six decimals.
+            # CSV has at most six decimals.
             return cell != "" and math.isclose(float(cell), value, rel_tol=0.0, abs_tol=5.1e-7)
         case _:
             return cell == str(value)
@@ -89,7 +89,7 @@ def check_timeline(path: pathlib.Path, ops: pathlib.Path) -> None:
     with ops.open(newline="") as file:
         count = sum(1 for _ in csv.DictReader(file))
     assert count > 0 and values > 0
-    # The fault is a slice too.
+    # The fault is also a slice.
     assert slices == count + 1, f"{slices} slices, {count} ops"
 
 

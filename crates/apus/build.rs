@@ -1,23 +1,23 @@
-//! Names this build, so that results of one build are never taken for those of another: `APUS_BUILD` is the version
-//! and, in a build from the repository, a hash of the simulator's sources and of what else decides what is kept. A
-//! published version never changes, so that its number is enough.
+//! Names this build, so that programs never mix the results of different builds. `APUS_BUILD` is the version. In a
+//! build from the repository it also has a hash of the simulator's sources and of the other files that affect kept
+//! results. A published version never changes, so its number suffices.
 
 use std::path::{Path, PathBuf};
 use std::{env, fs, io};
 
-/// The crates whose code decides results, as folders in `crates`.
+/// Crates whose code determines results, as folders in `crates`.
 const CRATES: [&str; 9] =
     ["algorithms", "cc", "fabric", "jobs", "scenario", "sim", "transport", "units", "wire"];
 
-/// Other folders in `crates` whose files decide results, or the runs of reports, which are kept too: published
-/// distributions of sizes, the runs of reports, and the path of Python's algorithms into the simulator.
+/// Other folders in `crates` whose files determine results or kept report runs: published size distributions, the
+/// report code, and the code that connects Python algorithms to the simulator.
 const FOLDERS: [&str; 3] = ["sim/data", "apus/src/report", "../python/src/algorithm"];
 
 fn main() -> io::Result<()> {
     println!("cargo::rerun-if-changed=build.rs");
     let version = env::var("CARGO_PKG_VERSION").map_err(io::Error::other)?;
     let own = PathBuf::from(env::var("CARGO_MANIFEST_DIR").map_err(io::Error::other)?);
-    // A published crate has its dependencies elsewhere.
+    // Outside the repository, as in a published crate, the other crates are not in the neighbouring folders.
     let crates = own.parent().filter(|crates| crates.join("sim/src").is_dir());
     let build = match crates {
         Some(crates) => format!("{version}+{:016x}", hash(crates)?),
@@ -54,7 +54,7 @@ fn hash(crates: &Path) -> io::Result<u64> {
     Ok(hash)
 }
 
-/// Adds all files of a folder and of those within.
+/// Adds all files of a folder and its subfolders.
 fn list(folder: &Path, files: &mut Vec<PathBuf>) -> io::Result<()> {
     for entry in fs::read_dir(folder)? {
         let path = entry?.path();

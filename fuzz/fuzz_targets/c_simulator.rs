@@ -1,6 +1,6 @@
-//! Calls of the C interface of the simulator, in any order, also from callbacks: no undefined behaviour, every failure is
-//! described, time never goes back, and each callback is called at most once. The header's requirement is kept: a simulation is used
-//! until it is destroyed.
+//! Calls the C interface of the simulator in any order, also from callbacks: no undefined behaviour occurs, every
+//! failure has a description, time never decreases, and each callback is called at most once. The header's requirement
+//! is met: a simulation is not used after it has been destroyed.
 #![no_main]
 #![expect(unsafe_code, reason = "calls of C")]
 
@@ -11,7 +11,7 @@ use std::ptr::{from_ref, null_mut};
 use apus_simulator as _;
 use libfuzzer_sys::fuzz_target;
 
-/// A handle of C.
+/// A C handle.
 type Handle = *mut c_void;
 type Callback = extern "C" fn(*mut c_void);
 
@@ -45,7 +45,7 @@ unsafe extern "C" {
     fn apus_sim_last_error(sim: Handle) -> *const c_char;
 }
 
-/// Scenarios, two of which are refused.
+/// Scenarios, two of which are invalid.
 const SCENARIOS: [&str; 4] = [
     "duration = \"1ms\"\ntopology = \"star hosts=4 100Gbps 1us\"\nalgorithm = { name = \"constant\", window = 64 }\n\
      [[workload]]\nkind = \"external\"\n",
@@ -54,15 +54,16 @@ const SCENARIOS: [&str; 4] = [
     "duration = \"1ms\"\ntopology = \"star hosts=4 100Gbps 1us\"\nalgorithm = \"swift\"\n",
     "duration = ",
 ];
-/// The last status of the header, from which on an error has a text.
+/// Last status of the header, then the first one with an error text.
 const FAILED: c_int = 5;
 const INVALID: c_int = 2;
-/// Messages of one input: they bound its simulated packets.
+/// Maximum number of messages per input, which bounds the simulated packets.
 const MESSAGES: usize = 64;
-/// Simulations of one input. Each takes milliseconds to create, so that more of them would be most of the time.
+/// Maximum number of simulations per input. Creating one takes milliseconds, so more of them would take most of the
+/// time.
 const SIMULATIONS: usize = 8;
 
-/// A call that asked for a callback.
+/// A call that requested a callback.
 struct Asked {
     of: *const Calls,
     called: Cell<bool>,
@@ -91,7 +92,7 @@ impl Calls {
         }
     }
 
-    /// The argument of a callback.
+    /// Returns the argument for a callback.
     fn ask(&self) -> *mut c_void {
         let mut asked = self.asked.borrow_mut();
         asked.push(Box::new(Asked { of: from_ref(self), called: Cell::new(false) }));
@@ -147,7 +148,7 @@ impl Calls {
         let (tag, bytes, is_send) = (u64::from(self.byte() % 3), self.number().min(1 << 20), self.byte() % 2 == 0);
         let done = (self.byte() % 4 != 0).then_some(called as Callback);
         let call = if is_send { apus_sim_send } else { apus_sim_recv };
-        // SAFETY: a handle or NULL, and an argument that stays.
+        // SAFETY: a handle or NULL, and an argument that stays valid.
         self.check(unsafe { call(sim, a, b, tag, bytes, done, self.ask()) });
     }
 
@@ -160,11 +161,11 @@ impl Calls {
             2 => unsafe { apus_sim_stop(sim) },
             3 | 4 => {
                 let function = (self.byte() % 8 != 0).then_some(called as Callback);
-                // SAFETY: a handle or NULL, and an argument that stays.
+                // SAFETY: a handle or NULL, and an argument that stays valid.
                 self.check(unsafe { apus_sim_schedule(sim, self.number(), function, self.ask()) });
             }
             5..=7 if !self.is_running.get() => self.run(),
-            // In a callback: it is refused.
+            // The call is refused within a callback.
             5 => {
                 // SAFETY: a handle or NULL.
                 let status = unsafe { apus_sim_run(sim, 0) };

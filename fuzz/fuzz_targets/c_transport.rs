@@ -1,6 +1,7 @@
-//! Calls of the C interface of the transport, in any order and with any handles: no undefined behaviour, every failure is
-//! described, and each op ends at most once. The header's requirements are kept: a handle is used until it is freed, memory of an op
-//! until the last handle is gone, and a locked region is unlocked first.
+//! Calls the C interface of the transport in any order and with any handles: no undefined behaviour occurs, every
+//! failure has a description, and each op ends at most once. The header's requirements are met: a handle is not used
+//! after it has been freed, the memory of an op stays valid until the last handle is freed, and a locked region is
+//! unlocked before other calls.
 #![no_main]
 #![expect(unsafe_code, reason = "calls of C")]
 
@@ -11,7 +12,7 @@ use std::ptr::{null, null_mut};
 use apus as _;
 use libfuzzer_sys::fuzz_target;
 
-/// A handle of C.
+/// A C handle.
 type Handle = *mut c_void;
 
 /// `apus_op` of the header.
@@ -195,15 +196,15 @@ unsafe extern "C" {
     fn apus_swift_free(swift: Handle);
 }
 
-/// Handles of a kind at the same time.
+/// Maximum number of simultaneous handles of a kind.
 const SLOTS: usize = 3;
-/// Longest op; longer lengths are refused only by limits of hosts.
+/// Size of the largest op; longer lengths are refused by limits of hosts.
 const MEMORY: usize = 4096;
-/// Statuses of the header: 0 to this.
+/// Largest status of the header; statuses start at 0.
 const LAST_STATUS: c_int = 27;
-/// How long an attempt to connect may take: the peer answers at once if it is driven.
+/// Limit of an attempt to connect: the peer answers immediately if it is driven.
 const CONNECT_NS: u64 = 20_000_000;
-/// Settings and values, some of which are refused.
+/// Settings and values, some of them invalid.
 const SETTINGS: [(&CStr, &CStr); 10] = [
     (c"mode", c"inline"),
     (c"mode", c"sideways"),
@@ -217,9 +218,9 @@ const SETTINGS: [(&CStr, &CStr); 10] = [
     (c"no such setting", c""),
 ];
 
-/// Refuses connections of three flows.
+/// Refuses connections with three flows.
 unsafe extern "C" fn accept(_: *mut c_void, incoming: *const Incoming, reason: *mut c_char, capacity: usize) -> c_int {
-    // SAFETY: what the header says about a connection that is requested, and about its reason.
+    // SAFETY: the header's guarantees for a requested connection, and for the buffer of the reason.
     unsafe {
         let incoming = &*incoming;
         assert!(!CStr::from_ptr(incoming.address).is_empty() && incoming.flows > 0);
@@ -240,7 +241,7 @@ unsafe extern "C" fn log(_: *mut c_void, level: c_int, target: *const c_char, te
     assert!((1..=4).contains(&level) && !target.is_empty() && !text.is_empty());
 }
 
-/// Whether statuses are what the header says.
+/// Checks that a status is one of the header's; returns whether the call succeeded.
 fn check(status: c_int) -> bool {
     assert!((0..=LAST_STATUS).contains(&status), "status {status}");
     if status != 0 {
@@ -251,7 +252,7 @@ fn check(status: c_int) -> bool {
     status == 0
 }
 
-/// What has been made, and the input that is left.
+/// The handles made so far, and the rest of the input.
 struct Calls<'a> {
     input: &'a [u8],
     hosts: [Handle; 2],
@@ -259,7 +260,7 @@ struct Calls<'a> {
     regions: [Handle; SLOTS],
     queues: [Handle; SLOTS],
     swifts: [Handle; SLOTS],
-    /// Memory that ops and regions may use until all handles are gone.
+    /// Memory for ops and regions, which stays until all handles are freed.
     memory: Vec<Box<[u8]>>,
     /// Outstanding ops, with the slot of their queue.
     ops: HashMap<u64, usize>,
@@ -287,7 +288,7 @@ impl Calls<'_> {
         self.connections[slot]
     }
 
-    /// A number: small, large, or beside a limit.
+    /// Returns a number: small, large, or next to a limit.
     fn number(&mut self) -> u64 {
         match self.byte() {
             255 => u64::MAX,
@@ -302,7 +303,7 @@ impl Calls<'_> {
         usize::from(self.byte()) * 17 % (MEMORY + 1)
     }
 
-    /// Memory that stays, or NULL for some lengths of 0.
+    /// Returns memory that stays valid; for some lengths of 0, NULL.
     fn fresh(&mut self, length: usize) -> *mut u8 {
         if length == 0 {
             return null_mut();
@@ -375,7 +376,7 @@ impl Calls<'_> {
         let memory = self.fresh(length);
         let grant = Grant { connection: self.connection(), keys: null(), count: 0 };
         let mut region = null_mut();
-        // SAFETY: handles or NULL, memory that stays, and room for the result.
+        // SAFETY: handles or NULL, memory that stays valid, and room for the result.
         unsafe {
             let status = if granted {
                 apus_region_register_for(host, memory, length, access, &raw const grant, &raw mut region)
@@ -393,7 +394,7 @@ impl Calls<'_> {
         let region = self.regions[slot];
         let grant = Grant { connection: self.connection(), keys: null(), count: 0 };
         let mut word = 0;
-        // SAFETY: handles or NULL, and room for results; what is locked is unlocked before anything else.
+        // SAFETY: handles or NULL, and room for results; a locked region is unlocked before any other call.
         unsafe {
             match self.byte() % 5 {
                 0 => check(apus_region_load(region, address, &raw mut word)),
@@ -419,13 +420,13 @@ impl Calls<'_> {
         let kind = self.byte();
         self.users += 1;
         let user = self.users;
-        // A deadline lets ops end whatever the peer does.
+        // The deadline ends the op whatever the peer does.
         let deadline_ns = 1 + u64::from(self.byte()) * 10_000;
         let op = Op { flow: u32::from(kind / 64), deadline_ns, queue: self.queues[queue], user };
         let (op, memory) = (&raw const op, self.fresh(length));
         let mut ticket = 0;
         let room = &raw mut ticket;
-        // SAFETY: handles or NULL, memory that stays, and room for the ticket.
+        // SAFETY: handles or NULL, memory that stays valid, and room for the ticket.
         let status = unsafe {
             match kind % 5 {
                 0 => apus_write(connection, op, region, address, memory, length, room),
@@ -457,7 +458,7 @@ impl Calls<'_> {
             assert_eq!(self.ops.remove(&end.user), Some(slot), "an end of op {}", end.user);
             assert!([0, 17, 18, 19].contains(&end.status), "an op ended with {}", end.status);
             assert_eq!(end.status == 0, end.reason == 0, "status and reason");
-            // SAFETY: a text that stays.
+            // SAFETY: a static text.
             let text = unsafe { CStr::from_ptr(apus_reason_text(end.reason)) };
             assert!(!text.is_empty());
         }
@@ -556,7 +557,7 @@ impl Calls<'_> {
                 7 => {
                     check(apus_close_within(self.connections[slot], 0));
                 }
-                // Ops have deadlines, so that a connection closes soon.
+                // Ops have deadlines, so a connection closes soon.
                 _ => {
                     check(apus_close(self.connections[slot]));
                 }
@@ -614,7 +615,7 @@ fuzz_target!(|input: &[u8]| {
     for slot in 0..SLOTS {
         calls.free_queue(slot);
     }
-    // SAFETY: handles or NULL, which are not used again. Memory of ops goes last.
+    // SAFETY: handles or NULL, which are not used again. The memory of ops is freed last.
     unsafe {
         calls.hosts.into_iter().for_each(|host| apus_host_free(host));
         calls.connections.into_iter().for_each(|connection| apus_connection_free(connection));

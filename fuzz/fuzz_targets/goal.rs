@@ -1,4 +1,4 @@
-//! Arbitrary bytes as a GOAL file, text or binary: no panic, and whatever is accepted is written and read back.
+//! Arbitrary bytes as a GOAL file, text or binary: no panic, and every accepted file can be written and read back.
 #![no_main]
 
 use apus_jobs::goal::{is_binary, read, write_binary, write_text};

@@ -1,5 +1,5 @@
-//! Any text is read as traffic, topology or sizes, or refused with a line; what is read fits its
-//! limits and writes back to the same.
+//! Arbitrary text as traffic, topology or size distribution. It is either accepted, or refused with a line number.
+//! Accepted content is within its limits, and writing and reading it again gives the same.
 #![no_main]
 
 use apus_scenario::import::{End, Graph, Traffic, csv};

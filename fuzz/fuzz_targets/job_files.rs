@@ -1,5 +1,5 @@
-//! Arbitrary bytes as a job: a text (.cm, SimAI, GOAL) or a Chakra trace of one rank. No panic; what is accepted has
-//! messages among its ranks, and a trace that is written is read back to as many operations.
+//! Arbitrary bytes as a job: a text (.cm, SimAI, GOAL) or a Chakra trace of one rank. There is no panic. An accepted
+//! job has messages between its own ranks only, and a written trace is read back with as many operations.
 #![no_main]
 
 use apus_jobs::collectives::JOINS;
@@ -8,7 +8,7 @@ use apus_scenario::import::chakra::{Groups, RankTrace, Traces, compose};
 use apus_scenario::import::parse_job;
 use libfuzzer_sys::fuzz_target;
 
-/// Returns the number of operations that do not only join others, which have no node in a trace.
+/// Returns the number of operations except those that only join others, which have no node in a trace.
 fn others(graph: &Graph) -> usize {
     let is_join = |op: &Op| op.cpu == JOINS && matches!(op.action, Action::Compute { time } if time.is_zero());
     graph.program(0).ops().filter(|op| !is_join(op)).count()

@@ -1,4 +1,4 @@
-//! Key files of any text: an error or a ring, whose entries are written to lines that read as the same entries.
+//! Arbitrary text as a key file: an error, or a key ring whose entries can be written to lines and read back unchanged.
 #![no_main]
 
 use apus_udp::session::{KeyRing, entries};
@@ -22,7 +22,7 @@ fuzz_target!(|bytes: &[u8]| {
         }
     }
     let _ = ring.towards(None);
-    // A ring shows no secret, unless the file gives it as the public key of a peer too.
+    // The output of a ring contains no secret, unless the file gives the same value as the public key of a peer.
     let shown = format!("{ring:?}");
     let lines = |own: bool| {
         let entries = read.iter().filter(move |entry| entry.public().is_some() == own);

@@ -1,4 +1,4 @@
-//! Any bytes are replayed as a log or refused with a place; every window stays a number above 0.
+//! Arbitrary bytes as a log. It is either replayed, or refused with a position; every window stays a number above 0.
 #![no_main]
 
 use apus_cc::{AlgorithmFactory, FlowInfo};

@@ -1,4 +1,4 @@
-//! Arbitrary bytes as a message of the RPC protocol: no panic, and whatever is accepted is encoded to the same bytes.
+//! Arbitrary bytes as a message of the RPC protocol: no panic, and every accepted message is encoded to the same bytes.
 #![no_main]
 
 use apus_rpc::envelope::{Header, decode, decode_failure, decode_methods, encode};

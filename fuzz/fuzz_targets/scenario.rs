@@ -1,5 +1,5 @@
-//! Any text is read as a scenario or refused with a reason; what is read renders to a scenario that
-//! reads back to the same.
+//! Arbitrary text as a scenario. It is either accepted, or refused with a reason; an accepted scenario can be written
+//! and read back unchanged.
 #![no_main]
 
 use apus_scenario::{Options, Scenario, ScenarioError, Source};

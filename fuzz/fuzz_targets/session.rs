@@ -1,5 +1,5 @@
-//! Two session tables and what an adversary can do between them: whatever arrives, in whatever order
-//! and shape, no panic, bounded memory, and each packet delivered at most once and as it was sent.
+//! Two session tables with an adversary between them. Whatever arrives, in any order and shape, there is no panic,
+//! memory is bounded, and each packet is delivered at most once and exactly as it was sent.
 #![no_main]
 
 use std::collections::BTreeSet;
@@ -16,14 +16,14 @@ use apus_wire::{
 };
 use libfuzzer_sys::fuzz_target;
 
-/// What was sent with a packet number, to be compared with what arrives.
+/// Content that was sent with a packet number, for comparison with the received content.
 struct Sent {
     header: Header,
     extension: Extension<'static>,
     payload: Vec<u8>,
 }
 
-/// Bytes of which fields are made.
+/// Bytes from which extension fields are made.
 static BYTES: [u8; 64 + MAX_OWN_BYTES] = {
     let mut bytes = [0; 64 + MAX_OWN_BYTES];
     let mut i = 0;
@@ -34,7 +34,7 @@ static BYTES: [u8; 64 + MAX_OWN_BYTES] = {
     bytes
 };
 
-/// The fields of a flow's algorithm, where a packet has any: any identifier and lengths.
+/// Returns the algorithm fields of a packet that can have them, with any identifier and lengths.
 fn fields(body: &Body, x: u64) -> Extension<'static> {
     let some = |shift: u32| {
         let length = (x >> shift) as usize % (MAX_OWN_BYTES + 1);
@@ -52,7 +52,7 @@ fn fields(body: &Body, x: u64) -> Extension<'static> {
     }
 }
 
-/// What of them switches do not write: all but the bytes that they may, of which the number stays.
+/// Returns the part of the fields that switches do not write: all bytes except the writable ones, whose number is kept.
 fn authentic(extension: Extension<'_>) -> (usize, Extension<'_>) {
     let authenticated = match extension {
         Extension::Own(own) => Extension::Own(OwnFields { writable: &[], ..own }),
@@ -67,17 +67,18 @@ struct World {
     tables: [Sessions; 2],
     configs: [Config; 2],
     sessions: [Option<SessionId>; 2],
-    /// Times that each process was started.
+    /// Number of starts of each process.
     starts: [u8; 2],
-    /// Whether the applications accept what comes in, refuse it, or say nothing.
+    /// Decision of each application about incoming connections: accept, refuse, or no answer.
     answers: [Answer; 2],
-    /// Datagrams sent: by whom, and their bytes. They stay: any may come any number of times.
+    /// All datagrams sent, each with its sender and bytes. They are kept, because any of them may arrive any number of
+    /// times.
     datagrams: Vec<(usize, Vec<u8>)>,
-    /// By packet number.
+    /// Sent content by packet number.
     sent: Vec<Sent>,
-    /// Bytes of each datagram of [`World::datagrams`] that is a probe, by who sent it.
+    /// Bytes of each datagram in [`World::datagrams`] that is a probe, by sender.
     probed: BTreeSet<(usize, usize)>,
-    /// As `probed`, for requests to accept a port.
+    /// The same for requests to accept a port.
     joined: BTreeSet<(usize, u8, usize)>,
     hellos: BTreeSet<Vec<u8>>,
     delivered: BTreeSet<(usize, u8, SessionId, u64)>,
@@ -99,14 +100,14 @@ fn address(side: usize) -> SocketAddr {
     SocketAddr::from(([10, 0, 0, 1], 7000 + side as u16))
 }
 
-/// Seed of the random numbers of a process: another one after each start.
+/// Returns the random seed of a process, which differs after each start.
 fn seed(side: usize, starts: u8) -> [u8; 32] {
     let mut seed = [1 + side as u8; 32];
     seed[31] = starts;
     seed
 }
 
-/// A header of every kind that a host sends, and its payload's length.
+/// Returns a header of every kind that a host sends, with the length of its payload.
 fn body(kind: u8, x: u64, length: u32) -> Body {
     let (region, address) = (RegionKey::new(x), x >> 32);
     let received = Arrived { largest: PacketNumber::new(x | 1 << 20), bitmap: u128::from(x) | 1 };
@@ -115,7 +116,7 @@ fn body(kind: u8, x: u64, length: u32) -> Body {
         Body::Data(Segment { op: OpId::new(x), kind, offset: x & 0xff, length, op_length, attached: credit.map(Attached::Credit) })
     };
     let echo = CreditEcho { number: x as u32, sent_at_ns: !x as u32 };
-    // In one packet, with numbers near the packet's and far from it.
+    // An op in a single packet, with numbers near the packet's and far from it.
     let whole = |kind, credit: Option<CreditEcho>| {
         let op_length = u64::from(length);
         Body::Data(Segment { op: OpId::new(x >> 24), kind, offset: 0, length, op_length, attached: credit.map(Attached::Credit) })
@@ -163,9 +164,8 @@ fn body(kind: u8, x: u64, length: u32) -> Body {
 }
 
 impl World {
-    /// Bit 0 of `mode`: insecure; 1 and 2: the ciphers that the sides propose; 3 and 4: sides that take
-    /// AES-256-GCM only; 5: both sides have keys of their own; 6: side 1 does not list side 0; 7: side 1 takes unlisted
-    /// peers.
+    /// Bit 0 of `mode`: insecure; 1 and 2: the ciphers that the sides propose; 3 and 4: sides that accept AES-256-GCM
+    /// only; 5: both sides have their own keys; 6: side 1 does not list side 0; 7: side 1 accepts unlisted peers.
     fn new(mode: u8) -> Self {
         let (identified, unlisted) = (mode & 0x21 == 0x20, mode & 0x60 == 0x60);
         let shared = || Entry::new(EntryKey::Shared(SharedKey::new([3; 32])));
@@ -307,7 +307,7 @@ impl World {
         }
     }
 
-    /// A process is killed and started anew.
+    /// Kills a process and starts it again.
     fn restart(&mut self, side: usize) {
         self.starts[side] = self.starts[side].wrapping_add(1);
         let (config, ring) = (self.configs[side].clone(), self.rings[side].clone());
@@ -346,7 +346,7 @@ impl World {
             Received::Joined { number, length, .. } => {
                 assert!(self.joined.contains(&(to, number, length)), "an answer to no request");
             }
-            // Nothing proves one; it changes nothing here.
+            // A signal cannot be authenticated, and it changes nothing here.
             Received::Signal { header, .. } => assert!(matches!(header.body, Body::Signal(_))),
             Received::Own | Received::Dropped(_) => {}
         }
@@ -372,15 +372,15 @@ fuzz_target!(|script: &[u8]| {
                 world.send(side, a, bytes, u32::from(b) << (c % 8));
             }
             3 => world.probe(side, usize::from(a) << (b % 6)),
-            // As it was sent, to whom it was meant or back.
+            // Delivers a datagram unchanged, to its destination or back to its sender.
             4..=6 if !world.datagrams.is_empty() => {
                 let at = usize::from(a) % world.datagrams.len();
                 let (from, bytes) = world.datagrams[at].clone();
                 let (to, claimed) = if b & 1 == 0 { (1 - from, from) } else { (from, 1 - from) };
                 world.deliver(to, address(claimed), bytes);
             }
-            // Damaged or cut; what switches write is anybody's. A checksum is no proof, so only sealed
-            // packets are damaged on purpose.
+            // Damages or truncates a datagram. The bytes that switches write are not authenticated. A checksum is no
+            // proof against an attacker, so only sealed packets are damaged.
             7 if !world.datagrams.is_empty() && mode & 1 == 0 => {
                 let at = usize::from(a) % world.datagrams.len();
                 let (from, mut bytes) = world.datagrams[at].clone();
@@ -418,7 +418,7 @@ fuzz_target!(|script: &[u8]| {
                 }
             }
             13 => world.join(side, a % 5, usize::from(b)),
-            // The same from and to further ports.
+            // Delivers a datagram unchanged, from and to further ports.
             14 if !world.datagrams.is_empty() => {
                 let at = usize::from(a) % world.datagrams.len();
                 let (from, bytes) = world.datagrams[at].clone();
@@ -427,7 +427,7 @@ fuzz_target!(|script: &[u8]| {
                 let peer = if b & 4 == 0 { claimed } else { address(from) };
                 world.deliver(1 - from, Peer { port: c % 5, ..Peer::from(peer) }, bytes);
             }
-            // The latest datagram arrives: most of what happens is that.
+            // Delivers the latest datagram, which is the most frequent event.
             _ => {
                 if let Some((from, bytes)) = world.datagrams.last().cloned() {
                     world.deliver(1 - from, address(from), bytes);

@@ -1,5 +1,5 @@
-//! Arbitrary bytes as a packet: no panic, and whatever is decoded is legal and encodes to the bytes
-//! it came from, with and without a checksum; a switch may write into it, and it is still a packet.
+//! Arbitrary bytes as a packet, with and without a checksum: no panic. A decoded packet is legal and encodes to the
+//! bytes from which it was decoded. If a switch writes into it, it is still a packet.
 #![no_main]
 
 use apus_wire::{
@@ -16,7 +16,7 @@ fuzz_target!(|bytes: &[u8]| {
         assert_eq!(encode_extended(&header, &decoded.extension, &mut out), Ok(length));
         assert_eq!(out[..length], bytes[..length]);
 
-        // The checksum is what a fuzzer cannot guess: seal what it wrote and open that.
+        // A fuzzer cannot guess the checksum, so the target computes it over the fuzzer's bytes and decodes the result.
         let rest = &bytes[length..];
         if let Some(payload) = rest.get(..header.payload_len()) {
             let mut datagram = vec![0; header.sealed_len()];

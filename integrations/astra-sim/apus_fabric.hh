@@ -1,4 +1,4 @@
-// The simulated network of a back end, and which of its ranks have finished.
+// Simulated network of a back end, with the set of ranks that have finished.
 #ifndef APUS_FABRIC_HH
 #define APUS_FABRIC_HH
 
@@ -15,7 +15,7 @@ extern "C" {
 
 namespace Apus {
 
-// An error of the simulation, or of the simulator's calls.
+// An error of the simulation or of a call to the simulator.
 class Error : public std::runtime_error {
   public:
     using std::runtime_error::runtime_error;
@@ -26,23 +26,23 @@ class Fabric {
     // Reads a scenario with a workload of kind "external".
     explicit Fabric(const std::string& scenario);
 
-    // Number of ranks.
+    // Returns the number of ranks.
     int ranks() const;
-    // Simulated time in picoseconds.
+    // Returns the simulated time in picoseconds.
     std::uint64_t now() const;
-    // Runs until all ranks have finished, or stop() was called. Throws an Error that names what waits if nothing is left
-    // that could happen.
+    // Runs until all ranks have finished or stop() is called. If no further event can occur before that, throws an
+    // Error that names the waiting ranks.
     void run();
-    // Checks the result of a call. While the simulation runs, an error ends the run, which then throws it: no exception
-    // may pass the library's frames.
+    // Checks the result of a call. During a simulation an error ends the run, which then throws it, because no
+    // exception may pass through the library's stack frames.
     void check(int status);
     void fail(const std::string& why);
-    // A rank has finished its workload. The last one stops the run.
+    // Records that a rank has finished its workload. The last rank stops the run.
     void finish(int rank);
-    // The run has reached its end.
+    // Ends the run.
     void stop();
 
-    // Tells for an error whether a rank has finished, and what waits, if the back end knows it better.
+    // If set, tells whether a rank has finished, for errors of back ends that know it better than the fabric.
     std::function<bool(int)> has_finished;
     std::function<std::string()> waiting;
 

@@ -7,7 +7,7 @@ namespace Apus {
 
 namespace {
 
-// Picoseconds of one unit of ASTRA-sim's time; 0: unknown.
+// Returns the picoseconds in one unit of ASTRA-sim's time; 0 if the unit is unknown.
 long double picoseconds(AstraSim::time_type_e unit) {
     switch (unit) {
         case AstraSim::SE:
@@ -29,7 +29,7 @@ long double picoseconds(AstraSim::time_type_e unit) {
 Network::Network(Fabric& fabric, int rank, std::vector<double> gigabytes)
     : AstraSim::AstraNetworkAPI(rank), fabric_(fabric), gigabytes_(std::move(gigabytes)) {}
 
-// The library queues every callback, also for the present time, so no handler runs within these functions.
+// The library queues every callback, even for the current time, so no handler runs within these functions.
 int Network::sim_send(void*, std::uint64_t count, int, int dst, int tag, AstraSim::sim_request*,
                       void (*msg_handler)(void* fun_arg), void* fun_arg) {
     fabric_.check(apus_sim_send(fabric_.handle(), static_cast<std::uint32_t>(rank), static_cast<std::uint32_t>(dst),
@@ -53,7 +53,7 @@ void Network::sim_schedule(AstraSim::timespec_t delta, void (*fun_ptr)(void* fun
     fabric_.check(apus_sim_schedule(fabric_.handle(), static_cast<std::uint64_t>(std::llroundl(delay)), fun_ptr, fun_arg));
 }
 
-// ASTRA-sim cuts times to whole nanoseconds. The time is exact here.
+// ASTRA-sim truncates times to whole nanoseconds. The time returned here is exact.
 AstraSim::timespec_t Network::sim_get_time() {
     return {AstraSim::NS, static_cast<long double>(fabric_.now()) / 1e3L};
 }

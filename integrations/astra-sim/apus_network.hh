@@ -1,6 +1,6 @@
-// A network back end of ASTRA-sim: its messages cross the fabric that Apus simulates, packet by packet.
+// Network back end of ASTRA-sim: messages cross the fabric that Apus simulates, packet by packet.
 //
-// One ApusFabric has the simulation, and one ApusNetwork per rank is the object that ASTRA-sim calls.
+// One Fabric owns the simulation, and one Network per rank is the object that ASTRA-sim calls.
 #ifndef APUS_NETWORK_HH
 #define APUS_NETWORK_HH
 
@@ -15,7 +15,7 @@ namespace Apus {
 // The network of one rank.
 class Network : public AstraSim::AstraNetworkAPI {
   public:
-    // `gigabytes` is what ASTRA-sim hears as the bandwidth of each dimension, in GB/s; -1: unknown.
+    // `gigabytes` is the bandwidth of each dimension that is reported to ASTRA-sim, in GB/s; -1 if unknown.
     Network(Fabric& fabric, int rank, std::vector<double> gigabytes = {});
 
     int sim_send(void* buffer, std::uint64_t count, int type, int dst, int tag, AstraSim::sim_request* request,

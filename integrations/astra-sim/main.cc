@@ -1,5 +1,5 @@
-// ASTRA-sim on Apus: the executable. Its arguments are those of ASTRA-sim's own executables, with a scenario of Apus as
-// the network; see README.md.
+// Executable that runs ASTRA-sim on Apus. It takes the arguments of ASTRA-sim's own executables, with an Apus scenario
+// as the network; see README.md.
 #include <fstream>
 #include <iostream>
 #include <map>
@@ -43,7 +43,7 @@ std::map<std::string, std::string> arguments(int count, char** words) {
     return all;
 }
 
-// "8,4": the sizes of the dimensions of ASTRA-sim's logical topology, whose product is the number of ranks.
+// Parses "8,4", the sizes of the dimensions of ASTRA-sim's logical topology; their product is the number of ranks.
 std::vector<int> dimensions(const std::string& text, int ranks) {
     if (text.empty()) {
         return {ranks};

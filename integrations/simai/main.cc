@@ -1,4 +1,4 @@
-// SimAI on Apus: the executable. See README.md.
+// Executable that runs SimAI on Apus. See README.md.
 #include <iostream>
 #include <map>
 #include <vector>
@@ -71,7 +71,7 @@ int run(int count, char** words) {
     }
     Apus::SimAi::Exchange exchange(fabric, static_cast<std::uint64_t>(number(all, "send-latency")) * 1000);
     std::vector<std::unique_ptr<Apus::SimAi::Network>> networks;
-    // SimAI frees them by itself.
+    // SimAI deletes these objects itself.
     std::vector<AstraSim::Sys*> systems;
     for (int rank = 0; rank < fabric.ranks(); ++rank) {
         networks.push_back(std::make_unique<Apus::SimAi::Network>(exchange, rank));

@@ -43,8 +43,8 @@ void Exchange::send(int from, int to, std::uint64_t bytes, const AstraSim::ncclF
     }
 }
 
-// Each message has a number of its own as its tag in the library, so that the library reports its arrival whether SimAI has
-// a receive for it or not.
+// Each message has a unique number as its tag in the library. The library therefore reports its arrival even if SimAI
+// has no receive for it yet.
 void Exchange::depart(void* argument) {
     auto& transfer = *static_cast<Transfer*>(argument);
     Fabric& fabric = transfer.exchange.fabric_;
@@ -56,8 +56,8 @@ void Exchange::depart(void* argument) {
     fabric.check(apus_sim_recv(fabric.handle(), to, from, number, bytes, arrived, &transfer));
 }
 
-// SimAI's model of NCCL continues its flows from the tag of the message that has left or arrived. Arguments of other kinds
-// have no place for it.
+// SimAI's model of NCCL continues its flows with the tag of the message that has left or arrived. Arguments of other
+// types have no field for the tag.
 void Exchange::sent(void* argument) {
     auto& transfer = *static_cast<Transfer*>(argument);
     const Receive sender = transfer.sender;
@@ -114,7 +114,8 @@ void Exchange::receive(int from, int to, int tag, Handler handler, void* argumen
     const Key key(tag, from, to);
     const auto messages = unexpected_.find(key);
     if (messages == unexpected_.end()) {
-        // SimAI's model of NCCL posts more receives of a key than messages come. Its front end of ns-3 keeps the first.
+        // SimAI's model of NCCL posts more receives with a key than messages arrive. As in its ns-3 front end, the
+        // first one is kept.
         receives_.insert({key, {handler, argument}});
         return;
     }
@@ -124,7 +125,7 @@ void Exchange::receive(int from, int to, int tag, Handler handler, void* argumen
         unexpected_.erase(messages);
     }
     transfer.receiver = {handler, argument};
-    // No handler runs within sim_recv.
+    // No handler may run within sim_recv.
     fabric_.check(apus_sim_schedule(fabric_.handle(), 0, matched, &transfer));
 }
 
@@ -152,13 +153,13 @@ int Network::sim_comm_size(AstraSim::sim_comm, int* size) {
     return 0;
 }
 
-// The last rank calls this when all have finished.
+// The last rank calls this function after all ranks have finished.
 int Network::sim_finish() {
     exchange_.fabric().stop();
     return 0;
 }
 
-// All of SimAI's times are nanoseconds; it leaves the unit of a delay unset.
+// All times in SimAI are nanoseconds; it does not set the unit of a delay.
 AstraSim::timespec_t Network::sim_get_time() {
     AstraSim::timespec_t now;
     now.time_res = AstraSim::NS;
@@ -178,15 +179,15 @@ void Network::sim_schedule(AstraSim::timespec_t delta, Handler fun_ptr, void* fu
 
 int Network::sim_send(void*, std::uint64_t count, int, int dst, int, AstraSim::sim_request* request, Handler msg_handler,
                       void* fun_arg) {
-    // An empty flow is a byte, as in SimAI's front end of ns-3.
+    // An empty flow sends one byte, as in SimAI's ns-3 front end.
     exchange_.send(rank, dst, std::max<std::uint64_t>(count, 1), request->flowTag, msg_handler, fun_arg);
     return 0;
 }
 
 int Network::sim_recv(void*, std::uint64_t, int, int src, int tag, AstraSim::sim_request*, Handler msg_handler,
                       void* fun_arg) {
-    // The tag of a receive of SimAI's model of NCCL stands in the argument. The size is that of the flow that the rank
-    // sends next, which need not be that of the message.
+    // In SimAI's model of NCCL, the argument of a receive contains its tag. Its size is that of the flow that the rank
+    // sends next, which may differ from the size of the message.
     if (fun_arg != nullptr) {
         auto* data = static_cast<BasicEventHandlerData*>(fun_arg);
         if (data->event == EventType::PacketReceived) {

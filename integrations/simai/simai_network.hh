@@ -1,6 +1,7 @@
-// A network back end of SimAI: its flows cross the fabric that Apus simulates, packet by packet.
+// Network back end of SimAI: flows cross the fabric that Apus simulates, packet by packet.
 //
-// One Exchange matches the messages of all ranks with their receives, and one Network per rank is the object that SimAI calls.
+// One Exchange matches the messages of all ranks with their receives, and one Network per rank is the object that SimAI
+// calls.
 #ifndef APUS_SIMAI_NETWORK_HH
 #define APUS_SIMAI_NETWORK_HH
 
@@ -20,10 +21,10 @@ namespace SimAi {
 
 using Handler = void (*)(void* fun_arg);
 
-// Messages on their way, messages without a receive, and receives without a message.
+// Messages in flight, messages without a receive, and receives without a message.
 class Exchange {
   public:
-    // `latency` passes before each message leaves, in picoseconds.
+    // Each message leaves after `latency`, in picoseconds.
     Exchange(Fabric& fabric, std::uint64_t latency);
     ~Exchange();
 
@@ -34,7 +35,7 @@ class Exchange {
 
   private:
     struct Transfer;
-    // Tag, sender, receiver.
+    // Tag, sender and receiver.
     using Key = std::tuple<int, int, int>;
     struct Receive {
         Handler handler;

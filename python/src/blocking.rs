@@ -1,4 +1,4 @@
-//! Calls of work that may take long.
+//! Execution of work that may take long.
 
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::{RecvTimeoutError, channel};
@@ -10,22 +10,22 @@ use pyo3::{PyErr, PyResult, Python};
 
 use crate::algorithm;
 
-/// Real time between two looks at signals and progress. Rationale: shorter than what a person notices,
-/// and a thousandth of a core at 50 us per look.
+/// Real time between two checks for signals and progress. Rationale: shorter than a person notices, and a thousandth of
+/// a core at 50 us per check.
 const TICK: Duration = Duration::from_millis(50);
 
-/// Does `work`, which makes flows but runs none, without the interpreter's lock.
+/// Executes `work`, which creates flows but runs none, without the interpreter's lock.
 ///
 /// # Errors
-/// The exception of an algorithm in Python.
+/// If an algorithm in Python raises an exception.
 pub fn call<T: Send>(py: Python<'_>, work: impl FnOnce() -> T + Send) -> PyResult<T> {
     py.detach(|| Fault::caught(work)).map_err(|fault| algorithm::failure(py, fault))
 }
 
-/// Does `work` on another thread without the interpreter's lock, until it ends. The calling thread calls
-/// `tick` at intervals; if a signal handler or `tick` raises, `watch` ends the work early.
+/// Executes `work` on another thread, without the interpreter's lock, until it ends. The calling thread calls `tick` at
+/// intervals; if a signal handler or `tick` raises, `watch` ends the work early.
 ///
-/// Returns what the work returned, and the exception that ended it early.
+/// Returns the result of the work, and the exception that ended it early.
 pub fn run<T: Send>(
     py: Python<'_>,
     watch: &Watch,
@@ -52,7 +52,7 @@ pub fn run<T: Send>(
             }
             match worker.join() {
                 Ok(result) => (result, raised),
-                // Becomes Python's PanicException.
+                // The panic becomes Python's PanicException.
                 Err(panic) => std::panic::resume_unwind(panic),
             }
         })

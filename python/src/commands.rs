@@ -237,7 +237,7 @@ pub fn tune_target(
     }
 }
 
-/// A log that cannot be read on when the call has been stopped.
+/// A log reader that fails once the call has been stopped.
 struct Stoppable<'a> {
     log: File,
     watch: &'a Watch,
@@ -252,7 +252,7 @@ impl Read for Stoppable<'_> {
     }
 }
 
-/// Rows of a replay between two looks at signals.
+/// Rows of a replay between two checks for signals.
 const ROWS_PER_LOOK: usize = 4096;
 
 /// Returns the state of an algorithm after each event of a log, in the order of the log. Each is made by `make` from its values.

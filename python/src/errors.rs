@@ -1,4 +1,4 @@
-//! Errors of the crates below as exceptions of the package. Their classes are in `apus/errors.py`.
+//! Converts errors of the crates below to exceptions of the package; their classes are in `apus/errors.py`.
 
 use apus::api::OpenError;
 use apus_scenario::{Problem, ScenarioError as Problems};
@@ -8,7 +8,7 @@ mod python {
     pyo3::import_exception!(apus.errors, ScenarioError);
 }
 
-/// A problem as the arguments of Python's `Problem`.
+/// A problem as the arguments of Python's class `Problem`.
 type ProblemParts = (String, Option<usize>, Option<usize>, String);
 
 fn parts(problem: &Problem) -> ProblemParts {

@@ -1,8 +1,8 @@
-//! The native module `apus._native` of the Python package `apus`: scenarios, runs and results of the crates
-//! below as Python classes. The package's own modules, in Python, give them their public form.
+//! The native module `apus._native` of the Python package `apus`: scenarios, runs and results of the crates below as
+//! Python classes. The package's Python modules define the public interface on top of them.
 //!
-//! Everything that may take long goes through [`blocking::run`]: it releases the interpreter's lock, and looks
-//! for signals while the work goes on.
+//! Everything that may take long goes through [`blocking::run`], which releases the interpreter's lock and checks for
+//! signals during the work.
 
 mod algorithm;
 mod blocking;

@@ -1,4 +1,4 @@
-//! Options of Python's functions, as dictionaries whose keys `_native.pyi` declares.
+//! Options of Python functions, as dictionaries whose keys `_native.pyi` declares.
 
 use std::num::NonZeroUsize;
 use std::sync::{Arc, Mutex};
@@ -12,12 +12,12 @@ use pyo3::prelude::*;
 
 use crate::{algorithm, errors};
 
-/// Largest seed, as of the command and of scenarios: JSON keeps whole numbers up to it.
+/// Largest seed, as in the command and in scenarios: JSON represents integers exactly up to this value.
 const MAX_SEED: u64 = 1 << 53;
-/// Largest number of seeds of a call, as of `apus sweep`.
+/// Largest number of seeds per call, as in `apus sweep`.
 const MAX_SEEDS: u64 = 10_000;
 
-/// A whole number from Python, or the text of what is no such number.
+/// An integer from Python, or the text of a value that is not a valid one.
 #[derive(Clone)]
 pub struct Count(Result<u64, String>);
 
@@ -49,7 +49,7 @@ impl Count {
     }
 }
 
-/// How a scenario is read.
+/// Options for reading a scenario.
 #[derive(FromPyObject)]
 #[pyo3(from_item_all)]
 pub struct ReadOptions {
@@ -70,7 +70,7 @@ impl ReadOptions {
     }
 }
 
-/// How runs are executed.
+/// Options for executing runs.
 #[derive(FromPyObject)]
 #[pyo3(from_item_all)]
 pub struct RunOptions {
@@ -80,7 +80,7 @@ pub struct RunOptions {
 }
 
 impl RunOptions {
-    /// Returns what may end the runs early, and the list of its reports: name of the run, and sentence.
+    /// Returns the watch that can end the runs early, and the list of its reports: name of the run, and sentence.
     pub fn watch(&self) -> PyResult<(Watch, Warnings)> {
         let silence = api::read_watchdog(&self.watchdog)
             .map_err(|why| errors::of_input(&format!("watchdog={:?}: {why}", self.watchdog)))?;
@@ -94,7 +94,7 @@ impl RunOptions {
         Ok((Watch { silence, tell: Some(tell), ..Watch::default() }, warnings))
     }
 
-    /// The limit of memory as the user wrote it.
+    /// Returns the memory limit as the user wrote it.
     pub fn max_memory(&self) -> Option<&str> {
         self.max_memory.as_deref()
     }
@@ -105,7 +105,7 @@ impl RunOptions {
         let wanted = self.threads.clone().map(|n| n.within("threads", 1, u32::MAX.into()));
         let wanted = wanted.transpose()?.and_then(|n| NonZeroUsize::new(n as usize));
         let threads = wanted.map_or(all, |n| n.min(all));
-        // Without `threads` each run has one, as with the command.
+        // Without `threads` each run has one thread, as with the command.
         let divided = wanted.is_some();
         Ok(Cores { threads, divided, memory: limit(self.max_memory.as_deref())? })
     }
@@ -114,20 +114,20 @@ impl RunOptions {
 /// Threads and memory that runs may take.
 pub struct Cores {
     threads: NonZeroUsize,
-    /// Whether fewer runs than threads have several threads each.
+    /// `true` if each run gets several threads when there are fewer runs than threads.
     divided: bool,
     memory: Option<MemoryLimit>,
 }
 
 impl Cores {
-    /// Returns the number of these runs to execute in parallel, and of the threads of each.
+    /// Returns how many of these runs to execute in parallel, and the number of threads of each.
     pub fn share(&self, setups: &[Setup]) -> (NonZeroUsize, u32) {
         let runs = NonZeroUsize::new(setups.len()).unwrap_or(NonZeroUsize::MIN);
         let mut at_once = self.threads.min(runs);
         if let Some(limit) = &self.memory {
             at_once = limit.runs_at_once(setups.iter().map(Setup::estimated_memory), at_once);
         }
-        // Runs that call Python would only wait for each other, and so would the threads of one.
+        // Runs that call Python would only wait for each other, and so would the threads of a single one.
         let calls_python = setups.iter().any(algorithm::calls_python);
         if !self.divided && calls_python {
             at_once = NonZeroUsize::MIN;

@@ -124,7 +124,7 @@ impl Outcome {
                 None => {}
                 Some(Err(why)) if raised.is_some() && why.ends_with(NOT_STARTED) => {}
                 Some(Ok(summary)) => {
-                    // An interruption is an exception of its own.
+                    // An interruption raises its own exception.
                     if let (Some(why), false) = (&summary.stop_reason, raised.is_some()) {
                         let (name, seed) = (&summary.name, summary.seed);
                         failures.push(format!("{name} (seed {seed}): {why}"));

@@ -15,7 +15,7 @@ use crate::outcome::Outcome;
 use crate::progress::Progress;
 use crate::{algorithm, blocking, errors};
 
-/// Events, seconds, most events and most seconds of the drain, and whether the numbers are measured.
+/// Events, seconds, maximum events and maximum seconds of the drain, and whether the numbers are measured.
 type EstimateRow = (u64, f64, u64, f64, bool);
 
 /// A scenario that was read and checked. It does not change.
@@ -25,7 +25,7 @@ pub struct Scenario {
 }
 
 impl Scenario {
-    /// Returns its runs: one per variant.
+    /// Returns the runs of the scenario: one per variant.
     pub fn runs(&self) -> &[Run] {
         &self.checked.runs
     }

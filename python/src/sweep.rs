@@ -1,4 +1,4 @@
-//! Runs of sweeps, which other processes may execute, and the directory of their results.
+//! Runs of sweeps, which other processes may execute, and the directory with their results.
 
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
@@ -21,7 +21,7 @@ use crate::{algorithm, blocking, errors};
 /// A run of a sweep. It can be sent to another process: its effective configuration is its state.
 #[pyclass(frozen, module = "apus._native")]
 pub struct Point {
-    /// Files that the configuration names are relative to this folder.
+    /// Folder to which the file names in the configuration are relative.
     folder: PathBuf,
     variant: Option<String>,
     setup: Setup,
@@ -129,7 +129,8 @@ impl Point {
                 summary.unwrap_or_else(|| Err("the run has no result".to_owned())).and_then(|run| {
                     match &run.stop_reason {
                         Some(why) => Err(format!("{} (seed {}): {why}", run.name, run.seed)),
-                        // As a value, so that equal summaries are equal texts, also after a store.
+                        // Converted to a value first, so that equal summaries give equal texts, even after they have
+                        // been read from a store.
                         None => serde_json::to_value(&run)
                             .map(|summary| summary.to_string())
                             .map_err(|error| error.to_string()),
@@ -159,7 +160,7 @@ impl Point {
 /// See [`Point::parts`].
 type PointParts = (RestoreArguments, Vec<(&'static str, Py<PyAny>, String)>);
 
-/// Build of the program, folder, variant, effective configuration.
+/// Build of the program, folder, variant, and effective configuration.
 type RestoreArguments = (&'static str, PathBuf, Option<String>, String);
 
 /// Returns the unit of a metric, which is empty for some.

@@ -1,5 +1,5 @@
-//! Tables of results as Arrow streams, through the PyCapsule interface: every data library takes them without
-//! a copy through text, and none is needed.
+//! Tables of results as Arrow streams, through the PyCapsule interface. Every data library accepts them without a copy
+//! through text, and no particular library is required.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -34,11 +34,11 @@ pub struct Table {
 struct Part {
     summary: Arc<Summary>,
     recording: Arc<Recording>,
-    /// Columns before those of the table.
+    /// Columns before the columns of the table.
     keys: Option<Keys>,
 }
 
-/// Which run a row is of, where a table has several.
+/// Identifies the run of a row, in tables with several runs.
 #[derive(Clone)]
 struct Keys {
     variant: Option<String>,
@@ -165,7 +165,7 @@ fn append(list: &Bound<'_, PyList>, column: &ArrayRef) -> PyResult<()> {
     }
 }
 
-/// Whether it is a table with rows, and not a summary.
+/// Returns `true` for a table with rows, and `false` for a summary.
 fn has_rows(table: &apus_sim::columns::Table) -> bool {
     table.file.ends_with(".csv")
 }
@@ -183,13 +183,13 @@ fn with_keys(schema: &Schema) -> SchemaRef {
     Arc::new(Schema::new(fields).with_metadata(schema.metadata().clone()))
 }
 
-/// What is done with the rows of a table, of whatever type they are.
+/// An operation on the rows of a table, whatever their type.
 trait Visit {
     type Output;
     fn rows<R: Row>(self, rows: impl IntoIterator<Item = R>) -> Self::Output;
 }
 
-/// Calls `visit` with the rows of the table `name`; `None` if there is none of this name.
+/// Calls `visit` with the rows of the table `name`; returns `None` if there is no such table.
 fn visit<V: Visit>(name: &str, part: &Part, visit: V) -> Option<V::Output> {
     let Part { summary, recording, .. } = part;
     Some(match name {
@@ -224,7 +224,7 @@ impl Visit for Batches {
     }
 }
 
-/// The batches of a table, made run by run.
+/// Batches of a table, created run by run.
 struct Stream {
     name: &'static str,
     schema: SchemaRef,

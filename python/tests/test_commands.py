@@ -107,7 +107,7 @@ def test_a_valid_scenario_is_planned_with_its_memory(incast: Path) -> None:
     assert (run.seed, run.duration_s) == (3, 0.002)
     assert run.memory_bytes > 0
     assert "base_target" in run.effective
-    # It ends within its beginning.
+    # The run ends within its executed start.
     assert run.estimate is not None
     assert run.estimate.measured
     assert run.estimate.events == apus.run(incast, seed=3).summary["work"]["events"]
@@ -120,7 +120,7 @@ def test_the_time_of_a_long_run_is_estimated_with_its_drain(incast: Path) -> Non
     assert run.estimate is not None
     assert not run.estimate.measured
     assert run.estimate.seconds > 0
-    # The load stays the same; the drain is half as long.
+    # The load is the same, and the drain is half as long.
     assert run.estimate.drain_events == pytest.approx(run.estimate.events / 2, rel=0.1)
     (unknown,) = apus.validate(incast, estimate=False)
     assert unknown.estimate is None

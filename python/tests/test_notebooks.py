@@ -16,7 +16,7 @@ def test_a_notebook_runs(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPa
     monkeypatch.chdir(tmp_path)
     variables = notebooks.run(name)
     assert variables["apus"]
-    # Statements of the texts.
+    # Statements in the text of the notebooks.
     if name == "tables-with-polars":
         assert variables["jain"] == pytest.approx(variables["result"][0].summary.jain)
     if name == "write-an-algorithm":

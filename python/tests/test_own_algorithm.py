@@ -259,12 +259,12 @@ def test_an_interrupt_after_a_failure_names_the_failure(endless: Path) -> None:
             threads=1,
             progress=interrupt,
         )
-    # The second run has begun or not; the third one has not.
+    # The second run may have begun; the third one has not.
     assert re.search("[12] not started\n.*ZeroDivisionError", str(error.value))
     FailingOnce.failed.clear()
     with pytest.raises(apus.Interrupted, match=r"partial\n.*ZeroDivisionError") as error:
         apus.compare(endless, ["failing-once", "swift"], seeds=2, threads=1, progress=interrupt)
-    # The runs that have not begun, and the one that has, are no failures.
+    # Runs that have not begun or have ended are not listed as failures.
     assert str(error.value).count("\n") == 1
 
 
@@ -334,7 +334,7 @@ def test_pace_timer_timeout_and_marks_reach_the_class(incast: Path) -> None:  # 
         incast, set={"algorithm.name": "paced", "topology.ecn": '{ threshold = "20kB" }'}
     ).summary
     assert seen == {"mark", "transmit", "idle", "timer", "rto"}
-    # Three senders of 40 Gb/s exceed the link.
+    # Three senders of 40 Gb/s each exceed the link rate.
     assert summary["goodput_gbps"] > 60
 
 
@@ -374,7 +374,7 @@ def with_timer(at: float) -> type[Constant]:
     return WithTimer
 
 
-# `now` of an engine over UDP counts from its start, and reaches a day.
+# `now` of an engine over UDP counts from its start and may exceed a day.
 @pytest.mark.parametrize("at", [86_401.0, 18_446_744.0])
 def test_a_timer_may_be_days_after_the_start(incast: Path, at: float) -> None:
     apus.algorithm("with-timer", with_timer(at))
@@ -410,7 +410,7 @@ def test_a_timer_of_the_past_expires_at_once_and_may_catch_up_in_steps(incast: P
 
     apus.algorithm("late", Late)
     apus.run(incast, set={"algorithm.name": "late"})
-    # The first flow catches up at one time.
+    # The first flow catches up within a single time.
     assert len(ticks) >= 5
     assert ticks[0] == ticks[4]
 
@@ -449,7 +449,8 @@ def test_two_classes_of_one_name_are_not_taken_for_each_other() -> None:
     goodput = [float(apus.run(one).summary["goodput_gbps"]) for one in (small, large)]
     assert goodput[0] < 30
     assert goodput[1] > 60
-    # A name that is given away explicitly leaves the objects of its class without one.
+    # If a name is explicitly given to another class, objects of the earlier class have no
+    # algorithm.
     apus.algorithm("twin", second)
     with pytest.raises(apus.ScenarioError, match=r"variant_a.*is now that of variant_b"):
         apus.run(small)

@@ -32,7 +32,7 @@ def test_a_class_is_sent_to_processes(incast: Path) -> None:
     expected = apus.sweep(scenario, VARY)
     with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as pool:
         assert list(apus.sweep(scenario, VARY, executor=pool)) == list(expected)
-        # An object names its class too.
+        # An object also names its class.
         own = apus.Scenario(
             duration="1ms",
             topology=apus.star(hosts=4, rate="100Gbps", delay="1us", buffer="4MB"),
@@ -162,5 +162,5 @@ def test_a_class_that_is_replaced_is_forgotten() -> None:
 
     classes = [made(4), made(4), made(8), made(4)]
     gc.collect()
-    # The last of each description is kept.
+    # Only the last class of each description is kept.
     assert [cls() is None for cls in classes] == [True, True, False, False]

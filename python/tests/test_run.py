@@ -15,7 +15,8 @@ from apus.summary import Summary
 def test_a_file_runs_and_its_goodput_is_that_of_the_bottleneck(incast: Path) -> None:
     result = apus.run(incast)
     assert len(result) == 1
-    # 4096 of 4160 bytes on the wire are payload, and preambles count: the link limits the goodput.
+    # Of 4160 bytes of a packet, 4096 are payload, and preambles also count: the link limits the
+    # goodput.
     assert 50 < result.summary.goodput_gbps < 100 * 4096 / 4160
     assert "goodput" in repr(result)
 
@@ -140,6 +141,6 @@ def test_a_number_out_of_its_range_is_an_error(
     else:
         calls.append(lambda **given: apus.validate(incast, **given))
     for call in calls:
-        # A comparison has a limit of its own.
+        # A comparison has its own limit.
         with pytest.raises(apus.ScenarioError, match=message.replace("10000", "100?0?0")):
             call(**arguments)

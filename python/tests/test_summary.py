@@ -113,7 +113,7 @@ def test_a_job_has_numbers_by_its_place(incast: Path) -> None:
             _ = run.summary[name]
     without = apus.run(incast).summary
     assert (list(without.jobs), without.ports) == ([], {})
-    # They are those of this summary alone.
+    # The ports belong to this summary alone.
     assert without.ports is not apus.run(incast).summary.ports
 
 

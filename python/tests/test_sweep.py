@@ -118,7 +118,7 @@ def test_a_store_repeats_no_finished_point(incast: Path, tmp_path: Path) -> None
     again = apus.sweep(incast, VARY, seeds=2, out=out, executor=Refusal())
     assert list(again) == list(first)
     assert again.reused == 8
-    # Of eight kept runs one is lost and one is of another configuration.
+    # Of eight stored runs, one is deleted and one is replaced by a run with another configuration.
     kept = sorted(path for path in (out / "runs").glob("*.json") if path.name != "plan.json")
     assert len(kept) == 8
     kept[0].unlink()
@@ -127,7 +127,7 @@ def test_a_store_repeats_no_finished_point(incast: Path, tmp_path: Path) -> None
         repaired = apus.sweep(incast, VARY, seeds=2, out=out, executor=pool)
         assert pool.tasks == 2
     assert list(repaired) == list(first)
-    # Another sweep that shares points repeats only its own.
+    # Another sweep that shares points executes only its additional ones.
     with Counting(2) as pool:
         apus.sweep(
             incast,

@@ -47,7 +47,7 @@ def test_ops_are_those_of_the_summary(result: apus.Result) -> None:
         assert of_run.columns == ops.columns[2:]
         assert of_run.equals(ops.filter(seed=run.seed).drop("variant", "seed"))
         done = of_run.filter(phase="measured", outcome="done")
-        # Percentiles are of bins of 0.1 %.
+        # Percentiles have bins of 0.1 %.
         median = run.summary.op_latency_us.p50
         assert median == pytest.approx(done["latency_us"].median(), rel=0.01)
         assert run.summary.op_latency_us.count == len(done)

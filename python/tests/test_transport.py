@@ -98,7 +98,7 @@ def test_hosts_with_keys_of_their_own_know_each_other(tmp_path: Path) -> None:
             two.connect(server.address, name="server").wait(60)
         with pytest.raises(apus.ConnectError, match="name the one to connect to"):
             two.connect(server.address).wait(60)
-        # A peer that asks again, since the answer is late, is asked about again.
+        # A peer repeats its request if the answer is late, and the function is then called again.
         assert list(dict.fromkeys(asked)) == [("127.0.0.1", 64, "one"), ("127.0.0.1", 64, "two")]
         region = server.register(64, "read-atomic", peers=[there.peer_key])
         assert here.read(region.key, 0, 8).wait(60) == bytes(8)
@@ -167,7 +167,7 @@ def test_a_view_of_a_region_is_its_memory(pair: Pair) -> None:
     assert pair.here.read(region.key, 0, 5).wait(60) == b"hello"
     pair.here.write(region.key, 0, b"HE").wait(60)
     assert bytes(view[:5]) == b"HEllo"
-    # The view keeps the memory of a region that nobody else has.
+    # The view keeps the memory of a region to which no other reference exists.
     region.close()
     del region
     gc.collect()
@@ -216,7 +216,7 @@ def test_an_op_that_fails_says_whether_it_may_be_applied(pair: Pair) -> None:
     with pytest.raises((apus.OpError, apus.ConnectionEndedError)) as ended:
         pair.here.write(region.key, 0, b"late", timeout=30).wait(60)
     if isinstance(ended.value, apus.OpError):
-        # It was sent; the peer did not say what became of it.
+        # The op was sent, but the peer did not report its result.
         assert ended.value.may_be_applied
     with pytest.raises(apus.ConnectionEndedError, match="peer"):
         pair.here.receive().wait(60)
@@ -226,7 +226,7 @@ def test_an_op_that_fails_says_whether_it_may_be_applied(pair: Pair) -> None:
 
 
 def test_a_deadline_and_a_cancellation_leave_the_op_unknown(pair: Pair) -> None:
-    # The peer's application takes no messages, and its host no more than these.
+    # The peer's application receives no messages, and its host has room for no more than these.
     sent = [pair.here.send(bytes(1 << 20)) for _ in range(16)]
     for op in sent:
         op.wait(60)
@@ -261,13 +261,13 @@ def test_tasks_of_asyncio_wait_without_blocking_each_other(pair: Pair) -> None:
         server.cancel()
         with pytest.raises(asyncio.CancelledError):
             await server
-        # The message that nobody waited for is still there.
+        # The message for which no task waited any more is still available.
         await pair.here.send(b"kept")
         assert await pair.there.receive() == b"kept"
         with pytest.raises(apus.OpError, match="no region"):
             await pair.here.read(1, 0, 1)
 
-    # Another loop gets another executor.
+    # A different event loop gets a different executor.
     asyncio.run(main())
     asyncio.run(main_again(pair))
 

@@ -102,7 +102,7 @@ def test_an_accept_hook_cannot_wait_for_its_host(
         assert [message.startswith(expected) for message in messages[0]] == [True] * 3
         with pytest.raises(apus.OpError, match="no region with this key"):
             pair.here.read(regions[0].key, 0, 8).wait(60)
-        # Elsewhere the same calls wait.
+        # In other threads the same calls wait.
         regions[0].close()
         pair.here.send(b"after").wait(60)
         assert pair.there.receive().wait(60) == b"after"
@@ -133,7 +133,7 @@ def test_an_algorithm_cannot_wait_for_its_connection(mode: Literal["shared", "sp
         Waiting.calls = []
         assert len(Waiting.messages) >= 3
         assert all("it cannot wait for it" in message for message in Waiting.messages)
-        # The op was given back.
+        # The op is available again.
         pair.there.send(b"later").wait(60)
         assert op.wait(60) == b"later"
 
@@ -161,7 +161,7 @@ def test_every_task_that_waits_for_an_op_gets_its_end(pair: Pair) -> None:
         op = pair.there.receive()
         waiting = [asyncio.create_task(wait(op)) for _ in range(3)]
         await asyncio.sleep(0)
-        # A thread that waits too, and gives up, leaves them their wake-up.
+        # If another waiting thread gives up, it passes its wake-up on to these tasks.
         with pytest.raises(TimeoutError):
             await asyncio.to_thread(op.wait, 0)
         await pair.here.send(b"for all")
@@ -181,7 +181,7 @@ def test_a_task_that_is_cancelled_when_its_op_has_ended_loses_nothing(pair: Pair
         message = asyncio.create_task(take(pair.there.receive()))
         connection = asyncio.create_task(take(pair.server.accept()))
         await asyncio.sleep(0)
-        # The loop does not run meanwhile: the tasks are cancelled before they go on.
+        # The event loop does not run meanwhile: the tasks are cancelled before they can continue.
         pair.here.send(b"kept").wait(60)
         second = other.connect(pair.server.address).wait(60)
         _loops._EXECUTORS[asyncio.get_running_loop()].run()  # noqa: SLF001 - as the loop does
@@ -207,7 +207,7 @@ def until_error(call: Callable[[], object]) -> None:
 
 @pytest.mark.usefixtures("interruptible")
 def test_an_interrupt_ends_the_wait_for_a_drain(pair: Pair) -> None:
-    # The peer's application does not take it, so that the connection stays.
+    # The peer's application does not receive the message, so the connection stays open.
     pair.here.send(b"not taken").wait(60)
     region = pair.server.register(8)
 
@@ -279,7 +279,7 @@ with apus.Host("127.0.0.1:0", insecure=True) as server, \\
 
 def test_the_end_of_a_forked_process_leaves_the_connections_of_its_parent() -> None:
     done = subprocess.run(
-        # From Python 3.12 on a fork beside threads is a warning.
+        # From Python 3.12 upwards, a fork in a process with threads causes a warning.
         [sys.executable, "-W", "ignore::DeprecationWarning", "-c", FORK],
         capture_output=True,
         text=True,

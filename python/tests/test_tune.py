@@ -80,7 +80,8 @@ def test_values_that_contradict_each_other_are_a_failed_trial(incast: Path) -> N
 
 def test_values_of_a_range_are_quantities_that_scenarios_read(incast: Path) -> None:
     search = {
-        # Fractions of a byte at nearly all values, and numbers that Python writes with exponents.
+        # Ranges with fractions of a byte at nearly all values, and with numbers that Python writes
+        # with exponents.
         "topology.buffer": apus.Range("100.5KiB", "999.5KiB"),
         "algorithm.base_target": apus.Range("0.00001s", "0.0001s", log=True),
         "workload.size": apus.Range("1000B", "100000B", log=True),

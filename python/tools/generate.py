@@ -42,10 +42,10 @@ TYPES = {
     "algorithms": "Algorithm | Mapping[str, Algorithm]",
 }
 
-# Names of tables whose key says too little.
+# Names of tables whose key is not descriptive enough.
 NAMES = {"Middle": "SwitchLink", "Of": "Measured", "RelativeTo": "Divisor"}
 
-# Algorithms that their papers do not write as one capitalised word.
+# Algorithms whose papers do not spell the name as a single capitalised word.
 ALGORITHMS = {"expresspass": "ExpressPass"}
 
 Json = dict[str, Any]
@@ -91,7 +91,7 @@ class Module:
         """Return the module."""
         names = "".join(f'    "{name}",\n' for name in sorted(self.names))
         body = "\n\n\n".join(self.body)
-        # As an annotation, and not in a documentation.
+        # As an annotation, and not in documentation.
         types = sorted(
             name
             for name in ("Rate", "Size", "Time", "Value")
@@ -311,7 +311,7 @@ class Generator:
         """Return the module of the tables within topologies, workloads and scenarios."""
         module = Module("Tables within topologies, workloads and scenarios: dictionaries.")
         done: set[int] = set()
-        # Types name further tables while they are written.
+        # Writing a type may add further tables.
         while rest := [table for table in self.named if table not in done]:
             for number in rest:
                 done.add(number)

@@ -38,7 +38,8 @@ def timed(file: str, task: Callable[..., Any], *args: Any) -> Any:
     start = time.perf_counter()
     result = task(*args)
     line = f"{time.perf_counter() - start}\n"
-    # Lines of several processes do not mix: each is one write in append mode.
+    # Lines of different processes are not mixed, because each line is a single write in append
+    # mode.
     handle = os.open(file, os.O_WRONLY | os.O_APPEND)
     os.write(handle, line.encode())
     os.close(handle)

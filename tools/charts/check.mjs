@@ -1,4 +1,4 @@
-// Makes reports with the command, opens each in Chromium, uses it, and measures. See tools/check-report.
+// Creates reports with the command, opens each in Chromium, uses it, and measures it. See tools/check-report.
 import { execFileSync } from "node:child_process";
 import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -8,14 +8,15 @@ import { person } from "./person.mjs";
 
 const [apus, ...options] = process.argv.slice(2);
 const shots = options.includes("--shots") ? resolve(options[options.indexOf("--shots") + 1]) : null;
-// With `--keep DIR` reports that are there are not made again: they can be made on a busy machine, and timed (`--times`) on an idle one.
+// With `--keep DIR`, existing reports are not created again. They can be created on a busy machine, and timed
+// (`--times`) on an idle one.
 const kept = options.includes("--keep") ? resolve(options[options.indexOf("--keep") + 1]) : null, scratch = mkdtempSync(join(tmpdir(), "apus-report-")), folder = kept ?? scratch;
 mkdirSync(folder, { recursive: true });
 const axe = readFileSync(new URL("node_modules/axe-core/axe.min.js", import.meta.url), "utf8");
 const chromium = ["/usr/bin/chromium", "/usr/bin/chromium-browser", "/usr/bin/google-chrome"].find(path => { try { return statSync(path); } catch { return false; } });
 if (!chromium) throw new Error("Chromium is not installed (Debian: apt-get install chromium)");
 
-// The scenario of the pictures of docs/report.md.
+// Scenario of the pictures in docs/report.md.
 const guide = readFileSync(new URL("../../docs/report.md", import.meta.url), "utf8");
 const faults = guide.match(/```toml file=report.toml\n([^]*?)```/)[1];
 const mixed = `duration = "1ms"
@@ -51,7 +52,7 @@ size = "64kB"
 key = "algorithm.base_target"
 values = ["15us", "25us", "40us"]
 `;
-// A million flows: 1024 hosts, each with an op to every other one.
+// A million flows: 1024 hosts, each with an op to every other host.
 const large = `duration = "100us"
 drain = "0s"
 topology = "fat-tree k=16 100Gbps 1us 1MB"
@@ -60,7 +61,7 @@ algorithm = { name = "swift" }
 kind = "all-to-all"
 size = "4kB"
 `;
-// A link of the fabric that is down in the middle of the run.
+// A fabric link that is down in the middle of the run.
 const broken = (link, at, until) => `[[fault]]
 link = "${link}"
 kind = "down"
@@ -77,7 +78,8 @@ size = "256kB"
 flows_per_pair = 40
 `;
 const largeBroken = large + broken("edge 0 <-> agg 0", 20, 60);
-// Name, files, command, the limit of the size in MB, and what the report has (see person.mjs; the time of a fault is in us).
+// Name, files, command, size limit in MB, and expected content of the report (see person.mjs; the time of a fault is in
+// us).
 const cases = [
   ["two", { "two.toml": unfinished }, ["run", "two.toml"], 2, { runs: 1, unfinished: true, causes: true, queue: false }],
   ["sixty", { "sixty.toml": sixty }, ["run", "sixty.toml"], 4, { runs: 3, causes: true }],
@@ -116,7 +118,7 @@ const make = ([name, files, command]) => {
   try {
     execFileSync(resolve(apus), [...command, ...(command[0] === "emulate" ? ["--report", page] : ["--out", name])], { cwd: folder, stdio: ["ignore", "ignore", "pipe"], maxBuffer: 1 << 28 });
   } catch (error) {
-    // Checks of an experiment may differ; a page is written nevertheless.
+    // Checks of an experiment may fail; a page is written nevertheless.
     if (command[0] !== "reproduce") throw new Error(`apus ${command.join(" ")}: ${error.stderr ?? error.message}`);
   }
   return { page, seconds: (performance.now() - started) / 1e3, bytes: statSync(page).size };
@@ -131,15 +133,16 @@ const open = async (file, width, scheme, hash = "") => {
   await page.goto(`file://${file}${hash}`, { waitUntil: "load" });
   return [page, problems];
 };
-// The page computes the intervals of differences itself, between any two algorithms. Its numbers by seed must give the intervals of
-// compare.json, and a difference of the table must be clear where the medians differ by 1 % and the interval excludes 0 on the same side.
+// The page itself computes the intervals of differences between any two algorithms. From its numbers by seed, it must
+// obtain the intervals of compare.json. A difference in the table must be marked as clear if the medians differ by 1 %
+// and the interval excludes 0 on the same side.
 async function sameIntervals(page, folder) {
   const { algorithms } = JSON.parse(readFileSync(join(folder, "compare.json")));
   const { rows, metrics } = await page.evaluate(() => report.data.comparison);
   const lines = await page.$$eval("#comparison tr[data-metric]", all => all.map(line => [line.dataset.metric, ...[...line.querySelectorAll("td")].map(cell => cell.textContent)]));
   const said = await page.$eval("#comparison", one => one.textContent.match(/Then the difference from (.+?):/)[1]);
   const reference = rows.findIndex(row => row.label === said);
-  // Student's t for three pairs, and therefore two degrees of freedom.
+  // Student's t for three pairs, which give two degrees of freedom.
   const interval = (of, from) => { const all = of.map((v, seed) => v - from[seed]), mean = all.reduce((a, b) => a + b) / 3, half = 4.303 * Math.sqrt(all.reduce((sum, d) => sum + (d - mean) ** 2, 0) / 2 / 3); return [mean - half, mean + half]; };
   const near = (a, b, unit) => Math.abs(a - b) <= 1e-4 * Math.abs(unit);
   let [intervals, cells] = [0, 0];
@@ -153,7 +156,7 @@ async function sameIntervals(page, folder) {
         const [low, high] = interval(number[5], numbers[0][5]), unit = Math.max(...number[5].map(Math.abs), ...numbers[0][5].map(Math.abs));
         check(near(low, found.low, unit) && near(high, found.high, unit), `${name} of ${algorithms[r].algorithm}: ${low} to ${high}, but compare.json has ${found.low} to ${found.high}`);
       }
-      // Medians that are equal as the page shows them have no difference.
+      // Medians that look equal on the page show no difference.
       if (r === reference || !whole(number) || !whole(numbers[reference]) || number[0] === numbers[reference][0]) return;
       cells++;
       const by = median - base, [low, high] = interval(number[5], numbers[reference][5]), clear = Math.abs(by) > 0.01 * Math.abs(base) && (low > 0 && by > 0 || high < 0 && by < 0);
@@ -174,7 +177,8 @@ await browser.close();
 rmSync(scratch, { recursive: true });
 process.exit(failed ? 1 : 0);
 
-// Why `apus emulate` cannot have network namespaces here; null if it can. They need rights that not every machine gives.
+// Returns the reason why `apus emulate` cannot create network namespaces here; null if it can. Namespaces need rights
+// that some machines do not grant.
 function withoutNamespaces() {
   const user = process.getuid() === 0 ? [] : ["--user", "--map-root-user"];
   try {
@@ -206,7 +210,7 @@ async function examine(one) {
   const [hand, more] = await open(file, 1280, "light");
   for (const sentence of await person(hand, what)) check(false, sentence);
   problems.push(...more);
-  // On paper: all pictures, in light colours.
+  // In print: all pictures, in light colours.
   const paper = await hand.pdf({ format: "A4", printBackground: true });
   check(paper.length > 20_000, `the printed page has ${paper.length} bytes`);
   if (shots) {
@@ -233,7 +237,7 @@ async function examine(one) {
   await page.close();
 }
 
-// What a person does, each with its time: runs in the page.
+// Runs in the page: the actions of a person, each with its duration.
 async function use() {
   const times = {}, frame = () => new Promise(done => requestAnimationFrame(() => setTimeout(done)));
   const timed = async (name, act) => { await frame(); const from = performance.now(); act(); document.body.offsetHeight; times[name] = Math.max(times[name] ?? 0, performance.now() - from); await frame(); };
@@ -273,7 +277,7 @@ async function use() {
   return times;
 }
 
-// The pictures of the documentation: of a run and of a comparison of the scenario in docs/report.md.
+// Draws the pictures of the documentation, from a run and a comparison of the scenario in docs/report.md.
 async function figures() {
   const { page: run } = make(["faults", { "report.toml": faults }, ["run", "report.toml"]]);
   const { page: compared } = make(["compared", { "report.toml": faults }, ["compare", "report.toml", "--algorithms", "swift,dctcp,hpcc,bolt", "--seeds", "3"]]);

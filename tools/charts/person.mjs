@@ -1,11 +1,11 @@
-// What a person does with a report, with a mouse and a keyboard, and what must be seen then. `what` says what the report has:
-// { faults, unfinished, causes, queue, runs, comparison }. Returns the sentences about what was not as it should be.
+// Uses a report like a person, with mouse and keyboard, and checks what becomes visible. `what` describes the content
+// of the report: { faults, unfinished, causes, queue, runs, comparison }. Returns sentences about the failed checks.
 export async function person(page, what) {
   const wrong = [];
   const check = (good, text) => { if (!good) wrong.push(text); };
   const text = selector => page.$eval(selector, one => one.textContent).catch(() => "");
   const settle = (ms = 120) => new Promise(done => setTimeout(done, ms));
-  // Waits until a condition in the page holds; the check after it says what is wrong if it does not.
+  // Waits until a condition in the page holds. If it never does, the check after it reports the problem.
   const until = (condition, ...given) => page.waitForFunction(condition, { timeout: 10_000 }, ...given).catch(() => {});
   const changed = (selector, before) => until((selector, before) => document.querySelector(selector)?.textContent !== before, selector, before);
   const show = async selector => {
@@ -41,7 +41,7 @@ export async function person(page, what) {
   const setup = await text(".what");
   check(/Topology/.test(setup) && /Load/.test(setup) && /Time/.test(setup), `the first screen does not say what was run: ${setup.slice(0, 200)}`);
   if (what.comparison && what.runs > 1) check(await page.$eval(".verdict", one => one.getBoundingClientRect().top < 400 && one.textContent.length > 10).catch(() => false), "a comparison does not begin with its answer");
-  // Points at a number for its definition.
+  // Points at a number to show its definition.
   const defined = await show("main .def");
   if (defined) {
     await page.mouse.move(defined.x + defined.width / 2, defined.y + defined.height / 2);
@@ -75,7 +75,7 @@ export async function person(page, what) {
     const queue = await show(picture("op-queue-members"));
     check(queue !== null || what.queue === false, "nobody is named in the queue");
     if (queue) check(/left before it|No other packet/.test(await text(picture("op-queue-members"))), "the queue does not say who was in it");
-    // Goes to the ops of a flow in the queue, and back.
+    // Opens the list of a flow's ops from the queue, and goes back.
     const member = `${picture("op-queue-members")} .bars button`;
     if (queue && await page.$(member)) {
       await page.$eval(member, one => { one.focus(); one.click(); });
@@ -91,7 +91,7 @@ export async function person(page, what) {
   } else {
     check(!what.runs || !(await page.$("#ops .follow")), "an op can be followed although there was no second run");
   }
-  // Moves the slider with the keyboard, and clicks into the heat map.
+  // Moves the slider with the keyboard, and clicks on the heat map.
   if (await show("#slider")) {
     const before = await text(".slider .time");
     await page.focus("#slider");
@@ -113,7 +113,7 @@ export async function person(page, what) {
       check(/down: |slow: |fault: /.test(await text(`${picture("network-heat-map")} svg`)), "the heat map does not name the fault");
     }
   }
-  // Zooms pictures over time and back, filters flows.
+  // Zooms pictures over time in and out, and filters flows.
   const rate = "over-time-goodput-gbps";
   const lines = await show(`${picture(rate)} .chart`);
   if (lines) {
@@ -142,7 +142,7 @@ export async function person(page, what) {
     await page.keyboard.press("ArrowRight");
     check((await text("#live")).length > 5, "the arrow keys read no value");
   }
-  // Switches the variant.
+  // Switches to another variant.
   if (what.runs > 1 && await page.$('#ops select[aria-label="Run"]')) {
     await page.select('#ops select[aria-label="Run"]', "1");
     await until(() => location.hash.includes("run=1") && [...document.querySelectorAll('main select[aria-label="Run"]')].every(one => one.value === "1"));
@@ -157,7 +157,7 @@ export async function person(page, what) {
     check(options > 2, "no other number can be chosen");
     check(await show(picture("parallel-coordinates")) !== null, "there are no parallel coordinates");
   }
-  // Takes data and pictures with it.
+  // Exports data and pictures.
   const figures = await page.$$eval("main figure", all => all.map(one => one.dataset.picture));
   const own = ["slowdown-tail", "trade-off", rate].find(id => figures.includes(id)) ?? figures[0];
   if (own) {

@@ -7,7 +7,7 @@ from urllib.parse import unquote, urlsplit
 
 
 class Page(HTMLParser):
-    """The anchors of a page, and its links."""
+    """Anchors and links of a page."""
 
     def __init__(self, text):
         super().__init__()

@@ -3,7 +3,7 @@
 * README.md becomes the front page; the other pages of the root and of docs/ keep their names.
 * A link to another file of the repository, such as a source file, leads to a copy of it under files/.
 * A link to a directory becomes plain text: a static site has no directory listings.
-* Fenced code blocks lose the words that only the tests of the documents read.
+* Fenced code blocks lose the attributes that only the tests of the documents read.
 """
 
 import re
@@ -16,7 +16,7 @@ FENCE = re.compile(r"^```([a-z]+)[ ,]\S.*$", re.MULTILINE)
 
 
 def pages(root):
-    """Every page, as a map from its path in the repository to its path in the site."""
+    """Returns every page, as a map from its path in the repository to its path in the site."""
     found = {}
     for page in [*root.glob("*.md"), *root.glob("docs/**/*.md")]:
         inside = page.relative_to(root)
@@ -26,7 +26,7 @@ def pages(root):
 
 
 def relative(target, source):
-    """The link from the page `source` of the site to the file `target` of the site."""
+    """Returns the link from the page `source` of the site to the file `target` of the site."""
     return "../" * (len(source.parts) - 1) + target.as_posix()
 
 

@@ -1,8 +1,8 @@
 -- Wireshark dissector of the Apus wire format (crates/wire/src/lib.rs and crates/udp/src/session).
 -- Use: wireshark -X lua_script:tools/wireshark/apus.lua capture.pcapng
 -- Or copy it to the personal plugin folder (Help > About Wireshark > Folders).
--- Packets are found by their shape on any UDP port that Wireshark gives to no other protocol (7000 to
--- 7009 are AFS, for example); "Decode As..." picks a port by hand.
+-- Packets are recognised by their structure on any UDP port that Wireshark assigns to no other protocol (7000 to 7009
+-- are AFS, for example); "Decode As..." selects a port manually.
 
 local apus = Proto("apus", "Apus transport")
 
@@ -116,17 +116,17 @@ apus.experts = { malformed }
 
 local SEALED_GUARD, INSECURE_GUARD = 24, 12
 
--- A data packet that was sent for a credit has this much added to its kind, one that others may overtake
--- (or its acknowledgement) that much, one with a congestion extension that much, and one that carries its
--- op whole, in the short form, that much.
+-- Values added to the kind of a data packet: CREDITED if it was sent for a credit, SPREAD if other packets may overtake
+-- it (or its acknowledgement), EXTENDED if it has a congestion extension, and WHOLE if it carries its whole op in the
+-- short form.
 local CREDITED, SPREAD, EXTENDED, WHOLE = 0x80, 0xc0, 0x20, 0x10
--- Kinds of the probe of a path and its answer.
+-- Kinds of a path probe and its answer.
 local PROBE, PROBE_ANSWER = 26, 27
--- Bytes of a hop's telemetry.
+-- Bytes of one hop's telemetry.
 local HOP = 13
 
--- The kind without these, what is attached behind the body ("credit", "order" or nil), and whether the
--- others were there.
+-- Returns the kind without these values, the field attached after the body ("credit", "order" or nil), and whether
+-- EXTENDED and WHOLE were added.
 local function kind_of(buffer)
   local kind = buffer(2, 1):uint()
   if kind >= 0x40 and kind <= 0x46 then return kind, nil, false, false end
@@ -144,13 +144,12 @@ local function kind_of(buffer)
   return kind, attached, extended, whole
 end
 
--- Identifiers of telemetry on data and on acknowledgements; an algorithm's own fields have 1 to 125 and
--- 129 to 253.
+-- Identifiers of telemetry on data and on acknowledgements; an algorithm's own fields have 1 to 125 and 129 to 253.
 local TELEMETRY, TELEMETRY_ECHO, ECHO = 126, 254, 128
--- The most bytes of an algorithm's own fields that are authenticated.
+-- Maximum number of authenticated bytes in an algorithm's own fields.
 local MAX_OWN = 16
 
--- Bytes of an extension in the authenticated part, its type included; nil if it is none.
+-- Returns the bytes of an extension in the authenticated part, including its type; nil if it is not valid.
 local function extension_bytes(buffer)
   if buffer:len() < 16 then return nil end
   local kind = buffer(15, 1):uint()
@@ -162,15 +161,15 @@ local function extension_bytes(buffer)
   return 2 + count
 end
 
--- The packet from the last of the bytes that switches may write on: offsets are then those of a packet
--- without any.
+-- Returns the packet from the last of the bytes that switches may write, so that offsets are those of a packet without
+-- such bytes.
 local function authenticated(datagram)
   local writable = datagram(0, 1):uint()
   if writable + 16 > datagram:len() then return nil end
   return datagram(writable):tvb()
 end
 
--- The same without the extension's bytes in the authenticated part, as a function of (offset, length).
+-- Returns an accessor by (offset, length) that skips the extension's bytes in the authenticated part.
 local function reader(buffer, extension)
   return function(from, length)
     if from >= 15 then from = from + extension end
@@ -178,7 +177,7 @@ local function reader(buffer, extension)
   end
 end
 
--- Bytes of a header without extension and the echo of a credit, by kind and form; nil if it is none.
+-- Returns the bytes of a header without extension and credit echo, by kind and form; nil if it is not valid.
 local function body_end(at, kind, whole, there)
   if whole then
     if kind == 1 or kind == 13 or kind == 14 then return 39 end
@@ -201,7 +200,7 @@ local function payload_bytes(at, kind, whole)
   return at(39, 2):uint()
 end
 
--- Bytes of a header and its extension, and those of the extension; nil if it is none.
+-- Returns the bytes of a header with its extension, and the bytes of the extension; nil if it is not valid.
 local function header_bytes(buffer, kind, attached, extended, whole)
   local extension = 0
   if extended then
@@ -216,7 +215,7 @@ local function header_bytes(buffer, kind, attached, extended, whole)
   return body + extension + more, extension
 end
 
--- Whether these bytes have the shape of an Apus packet.
+-- Returns whether the bytes have the structure of an Apus packet.
 local function is_apus(datagram)
   if datagram:len() < 16 then return false end
   local buffer = authenticated(datagram)
@@ -228,7 +227,7 @@ local function is_apus(datagram)
   local header, extension = header_bytes(buffer, kind, attached, extended, whole)
   if header == nil or buffer:len() < header then return false end
   local payload = payload_bytes(reader(buffer, extension), kind, whole)
-  -- The packet from there on does not know how long it was before the capture cut it.
+  -- This sub-buffer does not know the original length of a packet that the capture truncated.
   local reported = datagram:reported_len() - datagram(0, 1):uint()
   local guard = reported - header - payload
   return guard == SEALED_GUARD or guard == INSECURE_GUARD or (kind == 12 and guard == 4)
@@ -248,7 +247,7 @@ local function guard(buffer, tree, from)
   end
 end
 
--- Hops of telemetry from `from` on.
+-- Adds the telemetry of the hops that start at offset `from`.
 local function hops(buffer, tree, from, count)
   for hop = 0, count - 1 do
     local at = from + hop * HOP
@@ -259,7 +258,7 @@ local function hops(buffer, tree, from, count)
   end
 end
 
--- The extension: its writable bytes, at the start of the datagram, and the others, behind the number.
+-- Adds the extension: its writable bytes are at the start of the datagram, the other bytes after the packet number.
 local function extension_fields(datagram, buffer, tree)
   local writable, kind = datagram(0, 1):uint(), buffer(15, 1):uint()
   tree:add(f.extension, buffer(15, 1))
@@ -293,13 +292,14 @@ local function extension_fields(datagram, buffer, tree)
   elseif kind == ECHO + 2 and count == 3 then
     tree:add(f.rcp_rate, buffer(17, 3))
   else
-    -- Of an algorithm outside the project.
+    -- Fields of an algorithm outside the project.
     if writable > 0 then tree:add(f.own_writable, datagram(1, writable)) end
     if count > 0 then tree:add(f.own_authenticated, buffer(17, count)) end
   end
 end
 
--- The op of a packet in the short form: its number lies as far below the packet's as bytes 15 to 20 say.
+-- Returns the op of a packet in the short form. Bytes 15 to 20 give the difference between the packet number and the
+-- op's number.
 local function op_below(at)
   local number = at(7, 8):uint64()
   local distance = at(15, 2):int() * 4294967296 + at(17, 4):uint()
@@ -307,7 +307,7 @@ local function op_below(at)
   return number - UInt64(distance)
 end
 
--- Op, range and target of a data packet; offset and length of the op are not sent in the short form.
+-- Adds op, range and target of a data packet. The short form does not contain offset and length of the op.
 local function segment(at, tree, kind, whole)
   local op, offset, length, of, region
   if whole then
@@ -382,15 +382,15 @@ local function transport(at, tree, kind, attached, whole)
   return about
 end
 
--- Bytes behind the header of control packets whose length is fixed.
+-- Bytes after the header of control packets with a fixed length.
 local control_bytes = {
   [1] = 0, [2] = 0, [3] = 0, [5] = 2, [6] = 0, [7] = 0, [9] = 9, [10] = 9, [11] = 3,
 }
--- Commands that carry the number of a port.
+-- Commands that contain the number of a port.
 local of_ports = { [8] = true, [9] = true, [10] = true, [11] = true }
 
--- Where the guard of a control packet begins. A probe is zeros behind its header, and a join behind its number, which are to be
--- seen if it is not sealed.
+-- Returns the offset of a control packet's guard. A probe has zeros after its header and a join has zeros after its
+-- port number; they are visible unless the packet is sealed.
 local function control_end(buffer, command)
   if control_bytes[command] then return 4 + control_bytes[command] end
   for at = command == 8 and 5 or 4, buffer:len() - INSECURE_GUARD - 1 do

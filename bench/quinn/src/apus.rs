@@ -14,7 +14,7 @@ use apus_udp::{
 
 use crate::WRITE;
 
-/// Writes under way at a time.
+/// Maximum number of outstanding writes.
 const OUTSTANDING: u64 = 4;
 /// Bytes of the region.
 const REGION: usize = 16 << 20;
@@ -57,7 +57,7 @@ impl Pair {
         Ok(Self { client, connection, region: key, stop, server: Some(server) })
     }
 
-    /// Writes until `end`, and waits until everything is written.
+    /// Writes until `end`, then waits until all writes have ended.
     pub fn write(&self, end: Instant) -> Result<u64, Box<dyn Error>> {
         let (queue, ends) = async_channel::bounded::<Completion>(OUTSTANDING as usize);
         let bytes = Bytes::from(vec![0x61; WRITE]);
@@ -91,7 +91,7 @@ impl Drop for Pair {
         self.stop.store(true, Ordering::Relaxed);
         if let Some(server) = self.server.take() {
             server.thread().unpark();
-            // One that panicked has said so.
+            // A thread that panicked has already printed the message.
             let _ = server.join();
         }
     }

@@ -1,12 +1,12 @@
-//! Apus compared with quinn over the loopback interface, in turns of one run: round trips of 64 B, and bulk writes at the
-//! same MTU. Both encrypt: quinn by AES-256-GCM, Apus by each of its ciphers.
+//! Compares Apus with quinn over the loopback interface, alternately in one run: round trips of 64 B, and bulk writes
+//! at the same MTU. Both encrypt: quinn with AES-256-GCM, Apus with each of its ciphers.
 //!
 //! `cargo run --release --manifest-path bench/quinn/Cargo.toml [SECONDS [ROUNDS]]`
 //!
-//! Round trips are between two processes. Of bulk writes both ends are in this process, so CPU seconds are those of sender
+//! Round trips are between two processes. For bulk writes both ends are in this process, so CPU seconds include sender
 //! and receiver. quinn runs as in its own bulk benchmark: a tokio runtime of one thread per end, default settings,
-//! segmentation offload on. Apus runs in its default mode, shared (the application's threads and a thread per host), and
-//! inline (one thread per end).
+//! segmentation offload enabled. Apus runs in its default mode, shared (the application's threads and a thread per
+//! host), and in inline mode (one thread per end).
 
 mod apus;
 mod quic;
@@ -21,7 +21,7 @@ use rustix::time::{ClockId, clock_gettime};
 /// Bytes of one write.
 const WRITE: usize = 1 << 20;
 
-/// What was written in one turn.
+/// Results of writing in one turn.
 struct Turn {
     bytes: u64,
     seconds: f64,
@@ -29,7 +29,7 @@ struct Turn {
 }
 
 impl Turn {
-    /// Has `write` write until the time is over; it returns the bytes that have arrived.
+    /// Calls `write`, which writes until the time is over and returns the number of arrived bytes.
     fn measure(
         write: impl FnOnce(Instant) -> Result<u64, Box<dyn Error>>,
         duration: Duration,
@@ -48,7 +48,7 @@ impl Turn {
     }
 }
 
-/// CPU time of this process, all threads, in seconds.
+/// Returns the CPU time of this process, all threads, in seconds.
 fn cpu_seconds() -> f64 {
     let time = clock_gettime(ClockId::ProcessCPUTime);
     time.tv_sec as f64 + time.tv_nsec as f64 * 1e-9
@@ -80,7 +80,7 @@ fn main() -> Result<(), Box<dyn Error>> {
             for ((cipher, shared), turns) in Cipher::ALL.iter().zip(&shared).zip(&mut of_apus) {
                 let shared = shared.as_ref().map_err(ToString::to_string)?;
                 turns[0].push(Turn::measure(|end| shared.write(end), duration)?);
-                // Its ends spin: they are there for their own turn only.
+                // The ends of inline mode spin, so they exist only during their own turn.
                 let inline = apus::Pair::connect(mtu, *cipher, true)?;
                 turns[1].push(Turn::measure(|end| inline.write(end), duration)?);
             }

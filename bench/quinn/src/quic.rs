@@ -1,4 +1,4 @@
-//! Streams of quinn, from a client's runtime to a server's.
+//! Streams of quinn, from the runtime of a client to that of a server.
 
 use std::error::Error;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -16,10 +16,10 @@ use tokio::runtime::{Builder, Runtime};
 
 use crate::WRITE;
 
-/// Bytes of IPv4 and UDP headers: QUIC's MTU counts without.
+/// Bytes of IPv4 and UDP headers, which QUIC's MTU does not include.
 const HEADERS: u16 = 28;
 
-/// First bytes of streams.
+/// First byte of a stream, which gives its kind.
 const ECHO: u8 = 1;
 const SINK: u8 = 2;
 
@@ -30,7 +30,7 @@ pub struct Pair {
 }
 
 impl Pair {
-    /// Connects to a server that is a thread of this process.
+    /// Starts a server thread in this process and connects to it.
     pub fn connect(mtu: u16) -> Result<Self, Box<dyn Error>> {
         let (ready, is_ready) = std::sync::mpsc::channel();
         thread::spawn(move || {
@@ -40,7 +40,7 @@ impl Pair {
         Self::connect_to(mtu, address, certificate)
     }
 
-    /// Connects to a server with this certificate.
+    /// Connects to a server that has this certificate.
     pub fn connect_to(
         mtu: u16,
         address: SocketAddr,
@@ -69,7 +69,7 @@ impl Pair {
         Ok(echo)
     }
 
-    /// Writes until `end`, and waits until the server has read everything.
+    /// Writes until `end`, then waits until the server has read everything.
     pub fn write(&self, end: Instant) -> Result<u64, Box<dyn Error>> {
         let bytes = vec![0x61; WRITE];
         self.runtime.block_on(async {
@@ -119,7 +119,7 @@ impl Echo<'_> {
     }
 }
 
-/// Serves one connection: a stream says with its first byte what it is. `ready` gets address and certificate.
+/// Serves one connection. The first byte of a stream gives its kind. `ready` receives the address and the certificate.
 pub fn serve(mtu: u16, ready: impl FnOnce(SocketAddr, Vec<u8>)) {
     let certified = rcgen::generate_simple_self_signed(vec!["localhost".to_owned()]);
     let certified = certified.expect("a certificate");
@@ -156,7 +156,7 @@ async fn echo(stream: &mut RecvStream, back: &mut SendStream) -> Option<()> {
     Some(())
 }
 
-/// Reads a stream and tells how long it was.
+/// Reads a stream to its end, and answers with its length.
 async fn count(stream: &mut RecvStream, back: &mut SendStream) -> Option<()> {
     let mut bytes = 0u64;
     while let Ok(Some(chunk)) = stream.read_chunk(usize::MAX, false).await {

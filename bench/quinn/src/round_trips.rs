@@ -1,5 +1,5 @@
-//! Round trips of 64 B between two processes whose ends wait in the kernel: quinn blocks on its runtime, Apus in its
-//! default mode on a message, UDP on its socket.
+//! Round trips of 64 B between two processes whose ends block in the kernel: quinn on its runtime, Apus in its default
+//! mode on a message, UDP on its socket.
 
 use std::error::Error;
 use std::io::{BufRead, BufReader, Read};
@@ -14,16 +14,16 @@ use crate::{median, quic};
 
 const SIZE: usize = 64;
 const MTU: u16 = 1500;
-/// Round trips that are not counted.
+/// Round trips before the counted ones.
 const WARM_UP: u32 = 100;
 const CONTESTANTS: [&str; 3] = ["UDP", "quinn", "Apus"];
 const GAPS: [Duration; 3] = [Duration::ZERO, Duration::from_micros(100), Duration::from_millis(10)];
 
-/// Runs the server of a contestant, which writes its address and, of quinn, its certificate to standard output. It ends
-/// with its standard input.
+/// Runs the server of a contestant. It writes its address and, for quinn, its certificate to standard output, and ends
+/// when its standard input is closed.
 pub fn serve(contestant: &str) -> Result<(), Box<dyn Error>> {
     std::thread::spawn(|| {
-        // The process that measures closes it.
+        // The measuring process closes the input.
         let _ = std::io::stdin().read_to_end(&mut Vec::new());
         std::process::exit(0)
     });
@@ -64,11 +64,11 @@ fn start() -> Result<Host, Box<dyn Error>> {
     Ok(Host::start(config)?)
 }
 
-/// The process of a server.
+/// Process that runs a server.
 struct Server(Child);
 
 impl Server {
-    /// Starts it, and returns what it says.
+    /// Starts the process, and returns the line that it writes.
     fn start(contestant: &str) -> Result<(Self, String), Box<dyn Error>> {
         let mut command = Command::new(std::env::current_exe()?);
         command.args(["serve", contestant]).stdin(Stdio::piped()).stdout(Stdio::piped());
@@ -86,7 +86,7 @@ impl Drop for Server {
     }
 }
 
-/// Median and 99th percentile in microseconds of the round trips of one turn.
+/// Returns the median and the 99th percentile of the round trips of one turn, in microseconds.
 fn measure(contestant: &str, gap: Duration, time: Duration) -> Result<[f64; 2], Box<dyn Error>> {
     let (_server, line) = Server::start(contestant)?;
     let (address, certificate) = line.split_once(' ').unwrap_or((&line, ""));
@@ -146,14 +146,14 @@ fn repeat(
     Ok([rank(0.5), rank(0.99)])
 }
 
-/// Prints the table: medians of the turns, and ratios of one turn.
+/// Prints the table: medians over the turns, and ratios within one turn.
 pub fn table(time: Duration, turns: usize) -> Result<(), Box<dyn Error>> {
     println!("| gap | what | p50, us | p99, us | p50 / UDP's | p99 / UDP's |");
     println!("|---|---|---|---|---|---|");
     for gap in GAPS {
         let mut all: [Vec<[f64; 2]>; 3] = Default::default();
         for turn in 0..turns {
-            // Another contestant begins in every turn.
+            // A different contestant begins each turn.
             for place in (0..CONTESTANTS.len()).map(|place| (place + turn) % CONTESTANTS.len()) {
                 // Long gaps need more time for enough round trips.
                 let time = if gap > Duration::from_millis(1) { time * 2 } else { time };

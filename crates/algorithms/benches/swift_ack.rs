@@ -1,8 +1,8 @@
 //! Cost of one acknowledgement, the allowance after it included (goal: at most 25 ns).
 //!
-//! The delays swing around the target, so that increases, decreases and blocked decreases all
-//! occur; `many flows` walks over a million of them in no order the cache could guess, and so
-//! measures the memory of their state rather than the arithmetic.
+//! The delays vary around the target, so that increases, decreases and blocked decreases all occur. `many
+//! flows` visits a million flows in an order that the cache cannot predict, and so measures the memory of their
+//! state rather than the arithmetic.
 
 use core::hint::black_box;
 
@@ -11,7 +11,7 @@ use apus_cc::{AckEvent, AlgorithmFactory, FlowInfo, Sender};
 use apus_units::{PacketNumber, Span, Time};
 use criterion::{Criterion, criterion_group, criterion_main};
 
-/// The `n`th acknowledgement of a flow, 2 us after the one before.
+/// The `n`th acknowledgement of a flow, 2 us after the previous one.
 fn ack(n: u64) -> AckEvent<'static> {
     let fabric_delay = Span::from_ns(20_000 + n * 7_919 % 40_000);
     let endpoint_delay = Span::from_ns(5_000 + n * 104_729 % 20_000);

@@ -9,7 +9,7 @@ pub(crate) const INITIAL_CWND: ParamInfo = number("initial_cwnd", ANY, "initial 
 /// The parameter `max_cwnd`, without a default.
 pub(crate) const MAX_CWND: ParamInfo = number("max_cwnd", ANY, "largest window in packets");
 
-/// Checks that the bounds are in order, and the first window within them.
+/// Checks that the bounds are in order and contain the first window.
 ///
 /// # Errors
 /// If a value is impossible.
@@ -19,7 +19,7 @@ pub(crate) fn check(initial_cwnd: f64, min_cwnd: f64, max_cwnd: f64) -> Result<(
     require(inside, "initial_cwnd", "between min_cwnd and max_cwnd", initial_cwnd)
 }
 
-/// The rule for the largest window of algorithms whose papers give no value.
+/// The rule for the largest window, for algorithms whose papers give no value.
 pub(crate) const fn max_cwnd_rule(profiles: &'static [&'static str]) -> Derivation {
     Derivation {
         parameter: MAX_CWND.name,

@@ -1,11 +1,11 @@
-//! Marks beside the switch half of an algorithm that gives none, for path policies that look at marks.
+//! Marking next to the switch half of an algorithm that does not mark, for path policies that read marks.
 
 use apus_units::Bytes;
 
 use crate::set::BuiltInSwitch;
 use apus_cc::{CongestionHeader, PortView, SwitchFeedback, SwitchHalf, Telemetry, Verdict};
 
-/// A marker and a half at one port: each acts as if it were alone.
+/// A marker and a switch half at one port; each acts as if it were alone.
 #[derive(Clone, Debug)]
 pub struct Marking {
     marker: BuiltInSwitch,
@@ -13,7 +13,7 @@ pub struct Marking {
 }
 
 impl Marking {
-    /// Joins both.
+    /// Combines a marker and a switch half.
     pub(crate) fn new(marker: BuiltInSwitch, half: BuiltInSwitch) -> Self {
         Self { marker, half }
     }

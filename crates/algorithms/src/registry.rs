@@ -1,4 +1,4 @@
-//! Algorithms by name.
+//! Registry of algorithms and path policies by name.
 
 use alloc::format;
 use alloc::string::String;
@@ -70,9 +70,9 @@ impl Registry {
         Ok(registry)
     }
 
-    /// These algorithms and another one, which replaces an earlier foreign one of its name. A program that
-    /// does not know its algorithms when it starts adds them one by one; each call keeps a list until the
-    /// program ends.
+    /// Returns these algorithms and another one, which replaces an earlier foreign one of the same name. A
+    /// program that does not know its algorithms when it starts adds them one by one. Each call keeps a list
+    /// until the program ends.
     ///
     /// # Errors
     /// As [`Registry::with`].
@@ -234,7 +234,7 @@ impl fmt::Debug for AlgorithmConfig {
     }
 }
 
-/// One word: each of a million connections has a reference.
+/// The configuration is one word, because each of a million connections has a reference to it.
 struct Shared {
     params: Params,
     registry: Registry,
@@ -255,7 +255,7 @@ impl AlgorithmConfig {
         self.0.info
     }
 
-    /// The algorithm with its parameters if it is a foreign one.
+    /// The algorithm with its parameters, if it is a foreign one.
     #[must_use]
     pub fn foreign(&self) -> Option<&dyn ForeignFactory> {
         match &self.0.params {
@@ -282,14 +282,14 @@ impl AlgorithmConfig {
         &self.0.parameters
     }
 
-    /// The network from which parameters were derived, if any was needed.
+    /// The network from which parameters were derived, if any parameter depends on it.
     #[must_use]
     pub fn network(&self) -> Option<&NetworkInfo> {
         self.0.network.as_ref()
     }
 
-    /// Returns this algorithm with `changes`. Other parameters that the user set stay, except those of
-    /// `dropped`; derived parameters are derived again.
+    /// Returns this algorithm with `changes`. Other parameters set by the user stay, except those in `dropped`;
+    /// derived parameters are derived again.
     ///
     /// # Errors
     /// See [`Registry::build`].

@@ -1,7 +1,7 @@
-//! The set of algorithms: their halves by kind, so that a call is resolved by one branch.
+//! The set of algorithms: their halves by kind, so that one branch resolves a call.
 //!
 //! A new algorithm is one folder with a sender half that implements [`Algorithm`], and one line in the
-//! table at the end of this file. Algorithms from outside share the variant `Foreign`.
+//! table at the end of this file. Algorithms of other crates share the variant `Foreign`.
 
 use alloc::boxed::Box;
 use alloc::sync::Arc;
@@ -25,7 +25,7 @@ type Read = fn(&mut Settings) -> Result<Params, SettingError>;
 #[derive(Clone, Copy)]
 pub(crate) struct Row {
     pub(crate) algorithm: &'static dyn ForeignAlgorithm,
-    /// `None` for an algorithm from outside.
+    /// `None` for an algorithm of another crate.
     pub(crate) read: Option<Read>,
 }
 
@@ -35,7 +35,7 @@ macro_rules! algorithms {
         #[derive(Clone, Debug)]
         pub enum BuiltInSender {
             $($(#[$doc])* $variant($sender),)+
-            /// An algorithm from outside.
+            /// An algorithm of another crate.
             Foreign(BoxedSender),
         }
 
@@ -43,24 +43,24 @@ macro_rules! algorithms {
         #[derive(Clone, Debug)]
         pub enum BuiltInReceiver {
             $($(#[$doc])* $variant(<$sender as Algorithm>::Receiver),)+
-            /// An algorithm from outside.
+            /// An algorithm of another crate.
             Foreign(BoxedReceiver),
         }
 
         /// The switch halves by kind.
         #[derive(Clone, Debug, Default)]
         pub enum BuiltInSwitch {
-            /// A switch that takes no part.
+            /// A switch without a switch half.
             #[default]
             Plain,
             /// Marks above a threshold, for any algorithm.
             Ecn(EcnMarker),
             /// Marks with a probability that grows with the queue, for any algorithm.
             Ramp(RampMarker),
-            /// One of these two, and the half of an algorithm.
+            /// One of these two markers, combined with the half of an algorithm.
             Marking(Box<Marking>),
             $($(#[$doc])* $variant(<$sender as Algorithm>::Switch),)+
-            /// An algorithm from outside.
+            /// An algorithm of another crate.
             Foreign(BoxedSwitch),
         }
 
@@ -191,29 +191,29 @@ algorithms! {
     Dctcp(crate::dctcp::Dctcp);
     /// Bolt: SRC, PRU and SM.
     Bolt(crate::bolt::Bolt);
-    /// HPCC, by in-network telemetry.
+    /// HPCC, with in-network telemetry.
     Hpcc(crate::hpcc::Hpcc);
-    /// ExpressPass: credits.
+    /// ExpressPass, with credits.
     ExpressPass(crate::expresspass::ExpressPass);
     /// CUBIC.
     Cubic(crate::cubic::Cubic);
     /// TIMELY, as in its paper or patched.
     Timely(crate::timely::Timely);
-    /// DX, by queueing delay.
+    /// DX, with the queueing delay.
     Dx(crate::dx::Dx);
-    /// DCQCN, by notifications of marks.
+    /// DCQCN, with notifications of marks.
     Dcqcn(crate::dcqcn::Dcqcn);
-    /// RCP: the rate of the ports.
+    /// RCP, with the rates of the ports.
     Rcp(crate::rcp::Rcp);
-    /// HULL: phantom queues.
+    /// HULL, with phantom queues.
     Hull(crate::hull::Hull);
-    /// The cost of notification delay.
+    /// Study of the cost of notification delay.
     Notified(crate::notified::Notified);
     /// NSCC of Ultra Ethernet, and MNSCC.
     Nscc(crate::nscc::Nscc);
     /// MSwift and LSwift: Swift for packets on several paths.
     MSwift(crate::mswift::MSwift);
-    /// RCCC of Ultra Ethernet: credits of the receiver.
+    /// RCCC of Ultra Ethernet, with credits of the receiver.
     Rccc(crate::rccc::Rccc);
     /// A constant window or rate.
     Constant(crate::constant::Constant);

@@ -1,4 +1,5 @@
-//! Processes of this executable that a command starts: one line of standard input or output is one word or one JSON value.
+//! Child processes that run this executable for a command. One line of standard input or output is one word or one JSON
+//! value.
 
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
@@ -7,10 +8,10 @@ use std::process::{Child, Command, Stdio};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-/// A process that was started, here or on another machine. It ends when its standard input is closed, that is when this is
-/// dropped.
+/// A started process, on this or another machine. The process ends when its standard input is closed; dropping this
+/// value closes it.
 pub struct Agent {
-    /// `None` on another machine.
+    /// `None` if the process runs on another machine.
     child: Option<Child>,
     input: Box<dyn Write>,
     output: BufReader<Box<dyn Read>>,
@@ -34,10 +35,10 @@ impl Agent {
         Ok(Self { child: Some(child), input: Box::new(input), output, name })
     }
 
-    /// Returns a process at the other end of a stream, which carries its standard input and output.
+    /// Returns the process at the other end of a stream; the stream carries its standard input and output.
     ///
     /// # Errors
-    /// If the stream cannot be used from two places.
+    /// If the stream cannot be cloned.
     pub fn connected(stream: TcpStream, name: String) -> Result<Self, String> {
         let output = stream.try_clone().map_err(|error| format!("{name}: {error}"))?;
         let output = BufReader::new(Box::new(output) as Box<dyn Read>);
@@ -76,7 +77,7 @@ impl Agent {
     /// Reads a value from the process.
     ///
     /// # Errors
-    /// If the process has ended, or has written something else.
+    /// If the process has ended, or has written anything else.
     pub fn hear_json<T: DeserializeOwned>(&mut self) -> Result<T, String> {
         let line = self.hear()?;
         serde_json::from_str(&line).map_err(|error| format!("{}: {error}: {line}", self.name))
@@ -85,20 +86,21 @@ impl Agent {
     /// Waits for a line with this word.
     ///
     /// # Errors
-    /// If the process has ended, or has written something else.
+    /// If the process has ended, or has written anything else.
     pub fn expect(&mut self, word: &str) -> Result<(), String> {
         let line = self.hear()?;
         if line.trim() == word { Ok(()) } else { Err(format!("{} said {line}", self.name)) }
     }
 
-    /// Closes the input of the process and waits until it has ended.
+    /// Closes the input of the process and waits for its end.
     pub fn end(self) {
         drop((self.input, self.output));
-        // How it ends after its last answer is of no interest.
+        // The exit status after the last answer is irrelevant.
         let _ = self.child.map(|mut child| child.wait());
     }
 
-    /// The process ended early; it has written the reason to standard error, which it shares with this process.
+    /// Returns the error of a process that ended early. The process has written the reason to standard error, which
+    /// both processes share.
     fn gone(&mut self) -> String {
         match &mut self.child {
             None => format!("the connection to {} ended early", self.name),
@@ -110,16 +112,16 @@ impl Agent {
     }
 }
 
-/// Writes a line to the process that started this one. A starter that has ended ends this process by closing its input.
+/// Writes a line to the parent process. If the parent has ended, the closed input ends this process.
 pub fn say(line: &str) {
     let mut out = io::stdout().lock();
     let _ = writeln!(out, "{line}").and_then(|()| out.flush());
 }
 
-/// As [`say`], of a value.
+/// Writes a value as JSON to the parent process, as [`say`] does.
 ///
 /// # Errors
-/// If the value cannot be expressed in JSON.
+/// If the value cannot be serialised as JSON.
 pub fn say_json(value: &impl Serialize) -> Result<(), String> {
     say(&serde_json::to_string(value).map_err(|error| error.to_string())?);
     Ok(())

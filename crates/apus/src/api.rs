@@ -1,5 +1,5 @@
-//! What the command does, as functions that print nothing and read no arguments, for other programs: the
-//! Python package is made of them.
+//! Functions of the command for other programs. They print nothing and read no arguments. The Python package is built
+//! on them.
 
 use std::fmt;
 use std::path::Path;
@@ -32,13 +32,13 @@ use crate::{interrupt, library, memory, text};
 /// Reason why a scenario cannot be opened.
 #[derive(Clone, Debug)]
 pub enum OpenError {
-    /// Neither a file that can be read nor a built-in scenario; the message says what would be right.
+    /// Neither a readable file nor a built-in scenario. The message suggests valid names.
     File(String),
-    /// Its text has errors.
+    /// The text of the scenario has errors.
     Scenario(ScenarioError),
 }
 
-/// The message of the command.
+/// Displays the message that the command prints.
 impl fmt::Display for OpenError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -64,16 +64,16 @@ pub fn open(file: &str, options: &Options) -> Result<Scenario, OpenError> {
 /// Reads a scenario from a text. Files that it names are relative to `folder`.
 ///
 /// # Errors
-/// Everything that is wrong with it.
+/// All errors of the scenario.
 pub fn read(source: &Source, folder: &Path, options: &Options) -> Result<Scenario, ScenarioError> {
     library::read(source, folder, options)
 }
 
-/// Adds an algorithm to those that scenarios of this process may name. It replaces an earlier one of its name
-/// that was added in the same way, and stays until the process ends.
+/// Adds an algorithm that scenarios of this process may name. It replaces an algorithm of the same name that was
+/// registered earlier in this way, and stays until the process ends.
 ///
 /// # Errors
-/// If Apus has an algorithm of this name, or one with the same identifier of fields.
+/// If Apus itself has an algorithm of this name, or an algorithm with the same field identifier.
 pub fn register(algorithm: &'static dyn ForeignAlgorithm) -> Result<(), SettingError> {
     crate::register(algorithm)
 }
@@ -84,7 +84,7 @@ pub fn registry() -> Registry {
     crate::registry()
 }
 
-/// Returns the limit of memory that the available memory of this machine sets; `None` if it is unknown.
+/// Returns the memory limit that follows from the available memory of this machine; `None` if that is unknown.
 #[must_use]
 pub fn memory_of_machine() -> Option<MemoryLimit> {
     memory::of_machine()
@@ -93,7 +93,7 @@ pub fn memory_of_machine() -> Option<MemoryLimit> {
 /// Reads the span of the watchdog, like "1s"; `None` is "off".
 ///
 /// # Errors
-/// The text is no time, or zero.
+/// If the text is not a time, or the time is zero.
 pub fn read_watchdog(text: &str) -> Result<Option<Span>, String> {
     interrupt::read_silence(text).map(|silence| silence.0)
 }
@@ -126,7 +126,7 @@ pub fn declarations() -> Value {
     all
 }
 
-/// Returns the text that the command prints of a run.
+/// Returns the text that the command prints for a run.
 #[must_use]
 pub fn describe(run: &Summary) -> String {
     text::summary(run)

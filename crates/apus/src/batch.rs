@@ -1,4 +1,4 @@
-//! Parallel runs, each kept on disk as soon as it is finished.
+//! Parallel runs. Each result is stored on disk as soon as the run ends.
 
 use std::num::NonZeroUsize;
 use std::sync::{Mutex, PoisonError};
@@ -20,7 +20,7 @@ use crate::store::Store;
 pub struct Job {
     /// Configuration of the run.
     pub setup: Setup,
-    /// Settings in which it differs from other runs, for messages.
+    /// Settings that distinguish the run from the other runs, for messages.
     pub settings: String,
 }
 
@@ -57,8 +57,8 @@ pub fn read_percent(text: &str) -> Result<f64, String> {
     }
 }
 
-/// Returns the summaries of `jobs` as JSON, and the errors of runs. A summary is `None` if its run
-/// failed or was interrupted. Runs that `store` has are not repeated; it keeps each run that ends.
+/// Returns the summaries of `jobs` as JSON, and the errors of failed runs. A summary is `None` if its run failed or was
+/// interrupted. Runs in `store` are not repeated; new results are added to it.
 pub fn run(
     name: &str,
     jobs: Vec<Job>,
@@ -86,8 +86,8 @@ pub fn run(
     (summaries, failures)
 }
 
-/// Runs all jobs. `ended` is called with the place and the result of each as soon as it ends: its summary as
-/// JSON or the reason why it failed. `store` keeps both. It is not called for jobs that were interrupted.
+/// Runs all jobs. As soon as a run ends, `ended` is called with its index and its result: the summary as JSON, or the
+/// reason of the failure. `store` keeps both. `ended` is not called for interrupted jobs.
 pub fn run_each(
     name: &str,
     jobs: Vec<Job>,
@@ -103,8 +103,8 @@ pub fn run_each(
     });
 }
 
-/// Runs all setups. `ended` is called with the place and the summary of each as soon as it ends, or the reason
-/// why it failed. It is not called for runs that were interrupted.
+/// Runs all setups. As soon as a run ends, `ended` is called with its index and its summary, or the reason of the
+/// failure. `ended` is not called for interrupted runs.
 pub fn run_summaries(
     name: &str,
     setups: &[Setup],
@@ -123,7 +123,7 @@ pub fn run_summaries(
     });
 }
 
-/// Keeps the result of a run that has ended.
+/// Stores the result of a run that has ended.
 fn finish(
     setup: &Setup,
     settings: &str,

@@ -78,7 +78,7 @@ impl ClassPorts {
         }
     }
 
-    /// Returns the settings that a case gets.
+    /// Returns the settings of traffic classes for a case.
     fn classes(self) -> String {
         let data = match self {
             Self::Strict | Self::General => "priority = 1",
@@ -98,7 +98,7 @@ struct Case {
     cpu_s: f64,
     cpu_s_min: f64,
     cpu_s_max: f64,
-    /// CPU seconds of the set-up, which are part of `cpu_s`: the network, its hosts and flows.
+    /// CPU seconds for the construction of the network, its hosts and its flows; included in `cpu_s`.
     setup_cpu_s: f64,
     wall_s: f64,
     packet_hops: u64,
@@ -108,7 +108,7 @@ struct Case {
     events_per_cpu_s: f64,
     /// Largest resident set of the process, 10^6 bytes; `None` if the system does not report it.
     peak_mb: Option<f64>,
-    /// Fewest threads that took part in a counted run.
+    /// Smallest number of threads that took part in a counted run.
     threads: u32,
     runs: u32,
 }
@@ -136,7 +136,7 @@ impl Bench {
         let names = self.names()?;
         let mut cases = Vec::new();
         for name in &names {
-            // Runs each case in its own process, so that each has its own memory.
+            // A process per case, so that the peak memory is that of the case alone.
             cases.push(if names.len() == 1 { self.measure(name)? } else { self.delegate(name)? });
             if !self.json {
                 output::print(&row(cases.len() == 1, &cases[cases.len() - 1], self.threads))?;
@@ -255,7 +255,7 @@ impl Bench {
     }
 }
 
-/// CPU seconds of a run, and the part of them before its first event.
+/// CPU seconds of a run, and those before its first event.
 struct Seconds {
     cpu_s: f64,
     setup_cpu_s: f64,
@@ -275,8 +275,8 @@ fn peak_mb() -> Option<f64> {
     Some(kib * 1024e-6)
 }
 
-/// Returns the row of a case in the table, with the table's head before the first one, and with a line if a run had fewer
-/// threads than `wanted`.
+/// Returns the table row of a case. The first row is preceded by the header. A line follows if a run had fewer threads
+/// than `wanted`.
 fn row(first: bool, case: &Case, wanted: u32) -> String {
     let mut text = String::new();
     if first {

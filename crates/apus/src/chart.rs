@@ -1,5 +1,4 @@
-//! Chart of a sweep or a tuning: one panel per metric, one line per setting of the other axes, as
-//! SVG.
+//! Chart of a sweep or a tuning, as SVG: one panel per metric, one line per setting of the other axes.
 
 use std::fmt::Write;
 
@@ -109,7 +108,7 @@ fn panel(
         escape(&axis.key)
     );
     values.draw(svg, x0, x1);
-    // Of many values only some are labelled.
+    // If the axis has many values, only some are labelled.
     let every = places.div_ceil(8);
     for (place, value) in axis.values.iter().enumerate().step_by(every) {
         let _ = writeln!(

@@ -1,4 +1,4 @@
-//! What a report adds to numbers: recorded runs, and a second run around the slowest ops of each.
+//! Additions of a report to its numbers: recorded runs, and a second run around the slowest ops of each run.
 
 use std::collections::BTreeMap;
 use std::num::NonZeroUsize;
@@ -21,7 +21,7 @@ use crate::report::{RunPage, SecondRun};
 use crate::store::Store;
 
 /// Number of slow ops of each workload that a report follows.
-/// Rationale: as many as a reader looks at; the second run then costs about as much as the first.
+/// Rationale: about as many as a reader examines; the second run then costs about as much as the first.
 pub const DEFAULT_WORST: u32 = 20;
 
 /// How a command makes its report.
@@ -38,15 +38,14 @@ pub struct PageOptions {
 }
 
 impl PageOptions {
-    /// Opens the report in the directory of results, if that is asked for.
+    /// Opens the report in the directory of results, if the user has requested that.
     pub fn show(&self, out: Option<&Path>) -> Result<(), Failure> {
         let out = out.filter(|_| self.open);
         out.map_or(Ok(()), |out| open::open(&out.join("report.html")))
     }
 }
 
-/// Repeats runs with everything around their slowest ops recorded, and returns what happened to these ops by the names
-/// of the runs.
+/// Repeats runs with full recording around their slowest ops. Returns the causes of these ops by the names of the runs.
 pub fn follow(
     second: &[SecondRun],
     side_by_side: NonZeroUsize,
@@ -57,7 +56,7 @@ pub fn follow(
     }
     let setups: Vec<Setup> = second.iter().map(|one| one.setup.clone()).collect();
     let meter = Meter::new(&vec!["slowest ops"; setups.len()], side_by_side);
-    // The first run has told which flows make no progress.
+    // The first run has already reported the flows without progress.
     let watch = Watch { tell: None, ..watch.clone() };
     let causes = Mutex::new(BTreeMap::new());
     let (one, on_step) = (Threads::Exactly(1), |step| meter.on_step(step));
@@ -69,8 +68,9 @@ pub fn follow(
     causes.into_inner().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Runs each setup with its tables recorded and again around its slowest ops, and returns the runs as a report has
-/// them, and why runs failed. `store` keeps them: the same command repeats none. Runs that fail or are interrupted are left out.
+/// Runs each setup with its tables recorded, and again around its slowest ops. Returns the runs in the form of a
+/// report, and the reasons of failures. `store` keeps the results, so that the same command repeats none. Failed and
+/// interrupted runs are left out.
 pub fn pages(
     name: &str,
     setups: &[Setup],
@@ -88,7 +88,7 @@ pub fn pages(
     let missing_setups: Vec<Setup> = missing.iter().map(|&place| setups[place].clone()).collect();
     let ended: Mutex<BTreeMap<usize, Summary>> = Mutex::default();
     let failed: Mutex<BTreeMap<usize, String>> = Mutex::default();
-    // The runs of the comparison have told which flows make no progress.
+    // The runs of the comparison have already reported the flows without progress.
     let quiet = Watch { tell: None, ..watch.clone() };
     batch::run_summaries(name, &missing_setups, limits, &quiet, &|place, result| {
         let place = missing[place];
@@ -120,7 +120,8 @@ pub fn pages(
             causes: causes.get(setup.name()),
         };
         let page = page.json(setups.len());
-        // Without it the same command would make it again, as it must where the page depends on the watchdog.
+        // A page that is not kept is made again by the same command. This is necessary if the page depends on the
+        // watchdog.
         let kept = !interrupted(watch) && summary.drain.ended_by != "stuck";
         let _ = store.filter(|_| kept).map(|store| store.save_page(setup, &how, &page));
         pages[place] = Some(page);
@@ -143,7 +144,7 @@ mod tests {
         limits: Limits,
     }
 
-    /// The trace of the first run is gone when it begins.
+    /// The trace file of the first run has been deleted when the run begins.
     #[test]
     fn a_run_that_fails_is_named_beside_the_pages_of_the_others() {
         let folder = std::env::temp_dir().join(format!("apus-closer-{}", std::process::id()));

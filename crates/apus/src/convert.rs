@@ -1,4 +1,4 @@
-//! `apus convert`: jobs from one format to another.
+//! `apus convert`: converts jobs between formats.
 
 use std::path::PathBuf;
 

@@ -1,5 +1,5 @@
-//! `apus explain`: the parameters of an algorithm or of a path policy, a column of the results, a scenario of the library, or a key of
-//! scenarios.
+//! `apus explain`: describes an algorithm's or a path policy's parameters, a column of the results, a built-in
+//! scenario, or a scenario key.
 
 use std::fmt::Write;
 use std::path::Path;
@@ -31,10 +31,10 @@ impl Explain {
     }
 }
 
-/// Returns the explanation of an algorithm, a path policy, a column of the results, a scenario or a key of scenarios.
+/// Returns the description of an algorithm, a path policy, a column of the results, a scenario or a scenario key.
 ///
 /// # Errors
-/// The name is unknown.
+/// If the name is unknown.
 pub fn text_of(name: &str) -> Result<String, String> {
     let described = || registry().algorithms().chain(registry().balancers());
     if let Some(info) = described().find(|info| info.name == name) {
@@ -57,8 +57,7 @@ pub fn text_of(name: &str) -> Result<String, String> {
     names.extend(others.map(str::to_owned));
     let hint = match similar(name, names.iter().map(String::as_str)) {
         Some(meant) => format!("; did you mean {meant}?"),
-        // A list of all columns would be too long; the message names the commands that print
-        // the names.
+        // A list of all columns would be too long, so the message names the commands that print the names.
         None => REMEDY.to_owned(),
     };
     Err(format!("unknown algorithm, path policy, column, scenario or key `{name}`{hint}"))
@@ -66,8 +65,8 @@ pub fn text_of(name: &str) -> Result<String, String> {
 
 const REMEDY: &str = "; see `apus list algorithms`, `apus list policies`, `apus list scenarios` and docs/outputs.md, and for keys of scenarios docs/scenario-reference.md";
 
-/// A scenario of the library: its source, its checks with the publication's numbers, and the command
-/// that runs it.
+/// Describes a built-in scenario: its source, its checks with the numbers of the publication, and the command that runs
+/// it.
 fn explain_scenario(scenario: &Scenario) -> String {
     let name = &scenario.name;
     let mut text = format!("{name}: {}\n", scenario.title.as_deref().unwrap_or("a scenario"));
@@ -88,7 +87,7 @@ fn explain_scenario(scenario: &Scenario) -> String {
     text + &format!("\nrun it with `apus {verb} {name}`\n")
 }
 
-/// Returns the profiles and parameters of an algorithm or of a path policy.
+/// Returns the profiles and parameters of an algorithm or a path policy.
 fn algorithm(info: &AlgorithmInfo) -> String {
     let mut text = format!("{}: {}\n{}\n\nprofiles\n", info.name, info.summary, info.source);
     let profiles: Vec<Vec<String>> = info
@@ -123,7 +122,7 @@ fn algorithm(info: &AlgorithmInfo) -> String {
     text
 }
 
-/// Returns the form and the limits of a parameter's value.
+/// Returns the form and the limits of a parameter value.
 fn kind(parameter: &ParamInfo) -> String {
     let form = match parameter.kind {
         ParamKind::Number => "number".to_owned(),

@@ -13,13 +13,13 @@ pub enum Failure {
     Input(String),
     /// A run failed, or its results could not be kept. Exit code 1.
     Run(String),
-    /// The user ended it early; finished results have been kept. Exit code 130.
+    /// The user interrupted the command; finished results have been kept. Exit code 130.
     Interrupted(String),
     /// A check failed; the output reports it. Exit code 1.
     Checks,
 }
 
-/// The message; that of failed checks is empty.
+/// Displays the message, which is empty for failed checks.
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

@@ -1,4 +1,4 @@
-//! `apus run --traffic F --topology F`: files of other simulators instead of a scenario.
+//! `apus run --traffic F --topology F`: runs files of other simulators instead of a scenario.
 
 use std::path::Path;
 
@@ -9,13 +9,13 @@ use apus_units::Span;
 use crate::failure::Failure;
 use crate::library::{self, Gathered};
 
-/// deviation: a traffic file has no duration; 10 ms after the start of the last message is many
-/// round trips. The measured phase ends earlier if all messages have ended, unless `--set
-/// duration=...` sets the duration.
+/// deviation: a traffic file has no duration, so the run lasts until 10 ms after the start of the last message, which
+/// is many round trips. The measured phase ends earlier if all messages have ended, unless `--set duration=...` sets
+/// the duration.
 const AFTER_LAST: Span = Span::from_ms(10);
 
-/// Returns the scenario that runs `traffic` over `topology`, a file or one line like "star hosts=8
-/// 100Gbps 1us", with Swift unless `--set algorithm.name=...` selects another algorithm.
+/// Returns the scenario that runs `traffic` over `topology`: a file or one line such as "star hosts=8 100Gbps 1us". The
+/// algorithm is Swift unless `--set algorithm.name=...` selects another one.
 ///
 /// The texts of streamed traces are kept only if `keeps_streams`.
 pub fn open(
@@ -34,7 +34,7 @@ pub fn open(
     let topology = if topology.contains(' ') && !Path::new(topology).exists() {
         quote(topology)?
     } else {
-        // Neither format has the size of buffers; 4MB is that of the one-line form.
+        // Neither format gives buffer sizes; 4 MB is the default of the one-line form.
         format!("{{ kind = \"links\", file = {}, buffer = \"4MB\" }}", quote(&path(topology))?)
     };
     let name = Path::new(traffic).file_stem().unwrap_or_default().to_string_lossy().into_owned();
@@ -75,7 +75,7 @@ fn of_option(option: &str, given: &str, table: &str, problem: &Problem) -> Strin
     }
 }
 
-/// Returns a path that cannot be the name of a testbed.
+/// Returns the path in a form that cannot be the name of a testbed.
 fn path(file: &str) -> String {
     if file.contains(['.', '/', '\\']) { file.to_owned() } else { format!("./{file}") }
 }

@@ -10,8 +10,8 @@ use apus_units::Span;
 
 use crate::failure::{Failure, INTERRUPTED};
 
-/// Default span of the watchdog: ten times the longest gap between packets, that of a window of
-/// 0.001 packets and an RTT of 100 us.
+/// Default span of the watchdog: ten times the longest gap between packets, which occurs with a window of 0.001 packets
+/// and an RTT of 100 us.
 pub const DEFAULT_SILENCE: &str = "1s";
 
 /// Maximum number of warnings of a command, over all runs.
@@ -33,7 +33,7 @@ pub fn read_silence(text: &str) -> Result<Silence, String> {
 #[derive(Clone, Copy)]
 pub struct Silence(pub Option<Span>);
 
-/// As [`read_silence`] reads it.
+/// Displays the span in the form that [`read_silence`] accepts.
 impl fmt::Display for Silence {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.0 {
@@ -43,8 +43,8 @@ impl fmt::Display for Silence {
     }
 }
 
-/// Watches for Ctrl-C (and a request to terminate) from now on. The first one ends the runs at
-/// their next step and keeps their results; the second one ends the process.
+/// Handles Ctrl-C and requests to terminate from now on. The first one ends the runs at their next step and keeps their
+/// results; the second one ends the process.
 pub fn watch(silence: Silence) -> Result<Watch, Failure> {
     let stop = Arc::new(AtomicBool::new(false));
     let flag = Arc::clone(&stop);
@@ -68,7 +68,7 @@ pub fn interrupted(watch: &Watch) -> bool {
     watch.stop.load(Ordering::Relaxed)
 }
 
-/// Returns the end of an interrupted command, with the messages of what had failed before.
+/// Returns the failure of an interrupted command, with the messages of earlier failures.
 pub fn failure(message: String, failures: &[String]) -> Failure {
     let lines: Vec<&str> =
         std::iter::once(message.as_str()).chain(failures.iter().map(String::as_str)).collect();

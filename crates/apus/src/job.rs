@@ -53,13 +53,13 @@ struct Report {
     ops: u64,
     bytes: u64,
     ends_ns: Vec<f64>,
-    /// Operations that are not done, in words.
+    /// Unfinished operations, in words.
     stuck: Vec<String>,
-    /// Messages that no receive took, in words.
+    /// Messages that no receive operation accepted, in words.
     unexpected: Vec<String>,
 }
 
-/// Returns the length of the critical path: messages that delay each other nowhere.
+/// Returns the length of the critical path, with messages that never delay each other.
 fn critical_path(graph: &Graph, parameters: &Parameters) -> Span {
     let cost = |bytes: u64| Cost {
         occupies: Span::ZERO,
@@ -118,7 +118,7 @@ impl Report {
     }
 
     fn text(&self) -> String {
-        /// Most lines of a list.
+        /// Maximum number of lines in a list.
         const LINES: usize = 20;
         let us = |ns: f64| ns / 1e3;
         let mut text = String::new();

@@ -1,4 +1,4 @@
-//! The command `apus` as a library, so that programs can add algorithms of their own to it.
+//! The command `apus` as a library, so that other programs can add their own algorithms to it.
 //!
 //! ```no_run
 //! # use apus::foreign;
@@ -10,7 +10,7 @@
 //!
 //! The program then has every command of `apus`, and accepts `Mine` as the name of an algorithm.
 
-// Results go to standard output and messages to standard error: that is what a command is for.
+// Results go to standard output and messages to standard error, so printing is the purpose of this crate.
 #![allow(clippy::print_stdout, clippy::print_stderr)]
 
 pub use apus_cc::{ForeignAlgorithm, ForeignBalancer, foreign, foreign_balancer};
@@ -78,9 +78,8 @@ use apus_cc::SettingError;
 use clap::{Parser, Subcommand};
 use failure::Failure;
 
-/// Unlike the C library's allocator it requests huge pages: flows, packets and ports of a large
-/// network are accessed in random order, which misses in the processor's page table cache with
-/// small pages (docs/dev/performance-notes.md).
+/// This allocator requests huge pages, unlike the allocator of the C library. Flows, packets and ports of a large
+/// network are accessed in random order, and small pages would cause many TLB misses (docs/dev/performance-notes.md).
 #[cfg(target_os = "linux")]
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
@@ -200,24 +199,24 @@ pub(crate) fn register(algorithm: &'static dyn ForeignAlgorithm) -> Result<(), S
     Ok(())
 }
 
-/// Runs the command of the process's arguments, with `algorithms` in addition to those of Apus.
+/// Runs the command that the process's arguments name, with `algorithms` in addition to the built-in ones.
 ///
-/// Two algorithms of one name, or an invalid layout of fields ([`Registry::with`]), are reported as
-/// errors of the input.
+/// Reports two algorithms with the same name, or an invalid layout of fields ([`Registry::with`]), as errors of the
+/// input.
 #[must_use]
 pub fn main_with(algorithms: impl IntoIterator<Item = &'static dyn ForeignAlgorithm>) -> ExitCode {
     main_with_balancers(algorithms, [])
 }
 
-/// Runs the command like [`main_with`], with path policies too: scenarios name them in `routing.balancer`.
+/// Runs the command like [`main_with`], also with path policies, which scenarios name in `routing.balancer`.
 ///
-/// Two policies of one name ([`Registry::with_balancers`]) are reported as errors of the input.
+/// Reports two policies with the same name ([`Registry::with_balancers`]) as an error of the input.
 #[must_use]
 pub fn main_with_balancers(
     algorithms: impl IntoIterator<Item = &'static dyn ForeignAlgorithm>,
     balancers: impl IntoIterator<Item = &'static dyn ForeignBalancer>,
 ) -> ExitCode {
-    // Once per process; they stay until it ends.
+    // Called once per process; the algorithms stay until it ends.
     let algorithms: Vec<_> = algorithms.into_iter().collect();
     let balancers: Vec<_> = balancers.into_iter().collect();
     let registry = Registry::with(algorithms.leak())

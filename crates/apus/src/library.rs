@@ -1,4 +1,4 @@
-//! The built-in scenarios. They are part of the program, so that it needs no files.
+//! The built-in scenarios. The executable contains them, so it needs no files.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -52,7 +52,8 @@ pub fn open_source(file: &str) -> Result<Source, String> {
     }
 }
 
-/// Reads a scenario as [`open`] does, and keeps the texts, those of streamed traces only if `keeps_streams`.
+/// Reads a scenario as [`open`] does, and also returns its texts. Texts of streamed traces are kept only if
+/// `keeps_streams`.
 pub fn open_gathered(
     file: &str,
     keeps_streams: bool,
@@ -64,7 +65,7 @@ pub fn open_gathered(
         .map_err(|error| Failure::Input(error.to_string()))
 }
 
-/// Reads an experiment: a built-in one by name, or a scenario file of one's own.
+/// Reads an experiment: a built-in one by name, or the user's own scenario file.
 pub fn open_experiment(name: &str, options: &Options) -> Result<Scenario, OpenError> {
     let own = Path::new(name).extension().is_some_and(|extension| extension == "toml");
     if !own && !experiments().any(|known| known == name) {
@@ -110,17 +111,18 @@ pub fn read(
     Scenario::read(source, &|name| find_testbed(name, folder), &options)
 }
 
-/// A scenario, and the texts that it was read from.
+/// A scenario with the texts from which it was read.
 pub struct Gathered {
     /// The scenario.
     pub scenario: Scenario,
-    /// Its own text.
+    /// Text of the scenario.
     pub source: Source,
-    /// The testbed and the files that it names, by the name that it uses.
+    /// Texts of the testbed and of the files that the scenario names, by the names used there.
     pub files: BTreeMap<String, Source>,
 }
 
-/// Reads a scenario as [`read`] does, and keeps the texts, those of streamed traces only if `keeps_streams`.
+/// Reads a scenario as [`read`] does, and also returns its texts. Texts of streamed traces are kept only if
+/// `keeps_streams`.
 pub fn gather(
     source: Source,
     folder: &Path,
@@ -164,7 +166,7 @@ fn read_file(path: &Path) -> Result<String, String> {
 fn find_testbed(name: &str, folder: &Path) -> Result<Source, String> {
     if name.contains(['.', '/', '\\']) {
         let path = folder.join(name);
-        // The runs of a built-in scenario.
+        // A built-in scenario whose runs are used.
         if let Some(found) = find(name)
             && !path.exists()
         {
@@ -175,7 +177,7 @@ fn find_testbed(name: &str, folder: &Path) -> Result<Source, String> {
         } else {
             let bytes = file::read_bytes(&path, file::DATA_BYTES)
                 .map_err(|error| format!("the file {} cannot be read: {error}", path.display()))?;
-            // Files that are not text are jobs, and stored as GOAL.
+            // A file that is not text is a job; it is kept as GOAL text.
             String::from_utf8(bytes).or_else(|_| schedule::read_as_text(&path))?
         };
         return Ok(source(&path.to_string_lossy(), &text));

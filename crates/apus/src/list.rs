@@ -62,7 +62,7 @@ impl List {
     }
 }
 
-/// The row of an algorithm or of a path policy.
+/// Returns the row of an algorithm or a path policy.
 fn rules(info: &AlgorithmInfo) -> Vec<String> {
     let profiles: Vec<_> = info.profiles.iter().map(|profile| profile.name).collect();
     let profiles = format!("profiles: {}", profiles.join(", "));

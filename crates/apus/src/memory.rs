@@ -1,4 +1,4 @@
-//! Limit of the memory of runs: that of the machine, or `--max-memory`.
+//! Memory limit of runs: the limit of the machine, or `--max-memory`.
 
 use std::num::NonZeroUsize;
 use std::sync::Once;
@@ -16,11 +16,11 @@ pub struct MaxMemory {
     max_memory: Option<Bytes>,
 }
 
-/// Limits the report that memory limits the runs to one.
+/// Ensures that only one message reports fewer parallel runs because of memory.
 static REPORT: Once = Once::new();
 
 impl MaxMemory {
-    /// Returns the limit of the user, or that of the machine; `None` if neither is known.
+    /// Returns the limit of the user, otherwise that of the machine; `None` if neither is known.
     pub fn limit(self) -> Option<MemoryLimit> {
         if let Some(bytes) = self.max_memory {
             return Some(MemoryLimit { bytes, reason: format!("--max-memory is {bytes}") });
@@ -28,8 +28,8 @@ impl MaxMemory {
         of_machine()
     }
 
-    /// Returns how many of these runs to execute at once, at most `max`, so that the sum of their memory
-    /// estimates stays within the limit. Reports on the terminal if the limit is the reason for fewer.
+    /// Returns how many of these runs to execute at once, at most `max`, so that the sum of their memory estimates
+    /// stays within the limit. If the limit reduces the number, a message on the terminal says so.
     pub fn runs_at_once<'a>(
         self,
         setups: impl ExactSizeIterator<Item = &'a Setup>,
@@ -40,7 +40,7 @@ impl MaxMemory {
         let runs = limit.runs_at_once(setups.map(Setup::estimated_memory), max);
         if runs.get() < wanted {
             let reason = limit.reason;
-            // A search has many batches of runs.
+            // A search has many batches of runs, so the message is printed once.
             REPORT.call_once(|| eprintln!("{runs} instead of {wanted} runs at a time: {reason}"));
         }
         runs
@@ -49,7 +49,7 @@ impl MaxMemory {
 
 /// Returns the limit that the available memory of this machine sets.
 pub fn of_machine() -> Option<MemoryLimit> {
-    // Without this file the available memory is not known.
+    // Without this file the available memory is unknown.
     let bytes = available(&std::fs::read_to_string("/proc/meminfo").ok()?)?;
     let gigabytes = bytes.get() as f64 / 1e9;
     Some(MemoryLimit { bytes, reason: format!("this machine has {gigabytes:.1}GB available") })

@@ -1,11 +1,11 @@
-//! Opens a page in the browser of the system.
+//! Opens a page in the system's browser.
 
 use std::path::Path;
 use std::process::{Command, Stdio};
 
 use crate::failure::Failure;
 
-/// The command that opens a file with the program that the user has chosen for its kind.
+/// Command that opens a file with the program that the user has chosen for its type.
 const OPENER: &str = if cfg!(target_os = "macos") {
     "open"
 } else if cfg!(windows) {

@@ -15,7 +15,7 @@ use crate::failure::Failure;
 use crate::tables::Format;
 use crate::written::{Checksum, Hashing, RECORD, Written, is_partial};
 
-/// Prints results. It is no error if the reader closes the pipe (`| head`); a full disk is.
+/// Prints results. A reader that closes the pipe (`| head`) is not an error; a full disk is.
 pub fn print(text: &str) -> Result<(), Failure> {
     let mut out = io::stdout().lock();
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
@@ -31,36 +31,36 @@ pub fn to_json(results: &impl Serialize) -> Result<String, Failure> {
     serde_json::to_string_pretty(results).map_err(|error| Failure::Run(error.to_string()))
 }
 
-/// A directory of results, or one within it.
+/// A directory of results, or a subdirectory of one.
 ///
-/// Only files that the program wrote are overwritten: a directory that is neither empty nor one of
-/// earlier results is refused, and so is one whose results have been changed. No other process may write it meanwhile,
-/// unless it is shared.
+/// Only files that the program wrote are overwritten. A directory is refused if it is neither empty nor a directory of
+/// earlier results, or if its results have been changed. No other process may write to it at the same time, unless it
+/// is shared.
 #[derive(Clone)]
 pub struct OutputDir {
     path: PathBuf,
-    /// Path within the directory of results, with a slash at its end; empty for that directory.
+    /// Path within the directory of results, with a trailing slash; empty for the directory itself.
     prefix: String,
     written: Arc<Written>,
-    /// Format of its tables.
+    /// Format of the tables.
     tables: Format,
-    /// Whether each run has a timeline.
+    /// `true` if each run has a timeline.
     timeline: bool,
-    /// Whether other processes may write it at the same time.
+    /// `true` if other processes may write to the directory at the same time.
     shared: bool,
 }
 
 impl OutputDir {
-    /// Creates a directory of results without earlier ones, and writes the effective configuration of each run. This also
-    /// shows before a long run that results can be written.
+    /// Creates a directory of results, removes earlier results in it, and writes the effective configuration of each
+    /// run. This also verifies, before a long run, that results can be written.
     pub fn create(path: &Path, scenario: &Scenario) -> Result<Self, String> {
         let dir = Self::open(path)?;
         dir.begin(scenario)?;
         Ok(dir)
     }
 
-    /// Removes earlier results, so that files of two runs never lie side by side, and writes the effective configuration of
-    /// each run.
+    /// Removes earlier results, so that the directory never mixes files of two runs, and writes the effective
+    /// configuration of each run.
     pub fn begin(&self, scenario: &Scenario) -> Result<(), String> {
         let variants = scenario.runs.iter().filter_map(|run| run.variant.as_deref());
         if let Some(name) = variants.filter(|_| scenario.runs.len() > 1).find(|name| is_taken(name))
@@ -81,19 +81,20 @@ impl OutputDir {
         Ok(())
     }
 
-    /// Creates a directory of results, or opens an empty one or one of earlier results.
+    /// Creates a directory of results, or opens an empty directory or one of earlier results.
     pub fn open(path: &Path) -> Result<Self, String> {
         Self::open_for(path, false)
     }
 
-    /// As [`OutputDir::open`], without earlier results but finished runs ([`Store`](crate::store::Store)).
+    /// Opens the directory as [`OutputDir::open`] does, and removes earlier results except finished runs
+    /// ([`Store`](crate::store::Store)).
     pub fn renew(path: &Path) -> Result<Self, String> {
         let dir = Self::open(path)?;
         dir.clear()?;
         Ok(dir)
     }
 
-    /// Opens a directory that other processes may write at the same time.
+    /// Opens a directory to which other processes may write at the same time.
     pub fn open_shared(path: &Path) -> Result<Self, String> {
         Self::open_for(path, true)
     }
@@ -105,32 +106,32 @@ impl OutputDir {
         Ok(Self { path, prefix, written, tables, timeline: false, shared })
     }
 
-    /// Returns the name of a file of earlier results here that is none of `own`.
+    /// Returns the name of a file of earlier results in the directory that is not in `own`.
     pub fn other_than(&self, own: &[&str]) -> Option<String> {
         let mut names = self.written.results_in(&self.prefix).into_iter();
         names.find(|name| !own.contains(&name.as_str()) && self.path.join(name).exists())
     }
 
-    /// Removes the files of earlier results here, which are unchanged, and folders that are empty then.
+    /// Removes the unchanged files of earlier results, and folders that are then empty.
     pub fn clear(&self) -> Result<(), String> {
         let mut folders = BTreeSet::new();
         for name in self.written.results_in(&self.prefix) {
             self.remove(&name)?;
             folders.extend(Path::new(&name).ancestors().skip(1).map(Path::to_owned));
         }
-        // The innermost come first. One that has other files is not removed.
+        // The innermost folders come first. A folder with other files is not removed.
         for folder in folders.iter().rev().filter(|folder| !folder.as_os_str().is_empty()) {
             let _ = fs::remove_dir(self.path.join(folder));
         }
         Ok(())
     }
 
-    /// Returns the directory with tables in this format.
+    /// Sets the format of the tables.
     pub fn with_tables(self, tables: Format) -> Self {
         Self { tables, ..self }
     }
 
-    /// Returns the directory, in which each run has a timeline if `timeline`.
+    /// Sets whether each run has a timeline.
     pub fn with_timeline(self, timeline: bool) -> Self {
         Self { timeline, ..self }
     }
@@ -140,12 +141,12 @@ impl OutputDir {
         self.timeline
     }
 
-    /// Returns the format of its tables.
+    /// Returns the format of the tables.
     pub fn tables(&self) -> Format {
         self.tables
     }
 
-    /// Creates or opens a directory within.
+    /// Creates or opens a subdirectory.
     pub fn within(&self, name: &str) -> Result<Self, String> {
         let path = self.path.join(name);
         create_folder(&path)?;
@@ -153,17 +154,17 @@ impl OutputDir {
         Ok(Self { path, prefix, ..self.clone() })
     }
 
-    /// Returns its path.
+    /// Returns the path of the directory.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Returns what keeps incomplete files apart from those of other processes.
+    /// Returns the part of a name that distinguishes incomplete files from those of other processes.
     fn distinction(&self) -> String {
         if self.shared { unique() } else { String::new() }
     }
 
-    /// Writes a file under another name and renames it when it is complete.
+    /// Writes a file under a temporary name and renames it when it is complete.
     pub fn write(&self, name: &str, text: &str) -> Result<(), String> {
         self.write_with(name, |out| out.write_all(text.as_bytes()))
     }
@@ -176,7 +177,7 @@ impl OutputDir {
             return Ok(());
         }
         match fs::remove_file(&path) {
-            // Another process that shares the directory has removed it.
+            // Another process that shares the directory has already removed the file.
             Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
             removed => removed.map_err(|error| {
                 format!("{}: this file cannot be removed: {error}", path.display())
@@ -184,7 +185,7 @@ impl OutputDir {
         }
     }
 
-    /// Writes a file with content that is too large for memory.
+    /// Writes a file whose content is too large for memory.
     pub fn write_with(
         &self,
         name: &str,
@@ -212,7 +213,7 @@ pub fn check_writable(target: &Path) -> Result<(), String> {
     Pending::write(target, "", |_| Ok(())).map(drop)
 }
 
-/// A complete file that has not got its name yet. Without [`Pending::put`] it is removed.
+/// A complete file under its temporary name. If [`Pending::put`] is not called, the file is removed.
 pub struct Pending {
     partial: PathBuf,
     target: PathBuf,
@@ -220,7 +221,7 @@ pub struct Pending {
 }
 
 impl Pending {
-    /// Writes a file, to be put in place together with others.
+    /// Writes a file that can later be put in place together with others.
     pub fn file(
         target: &Path,
         content: impl FnOnce(&mut dyn Write) -> io::Result<()>,
@@ -236,7 +237,7 @@ impl Pending {
         let fail = |error: io::Error| {
             format!("{}: this file cannot be written: {error}", target.display())
         };
-        // A link stays one; a device or a pipe is not replaced.
+        // A symbolic link is kept; a device or a pipe is not replaced.
         let real = match fs::symlink_metadata(target) {
             Ok(found) if found.is_symlink() => fs::canonicalize(target).map_err(fail)?,
             _ => target.to_owned(),
@@ -259,12 +260,12 @@ impl Pending {
         Ok(pending)
     }
 
-    /// Gives the file its name.
+    /// Renames the file to its final name.
     pub fn put(self) -> Result<(), String> {
         self.put_after(|_| Ok(()))
     }
 
-    /// Passes its checksum to `before` and gives it its name.
+    /// Passes the checksum of the file to `before`, then renames the file to its final name.
     fn put_after(self, before: impl FnOnce(Checksum) -> io::Result<()>) -> Result<(), String> {
         let renamed = before(self.checksum).and_then(|()| fs::rename(&self.partial, &self.target));
         renamed.map_err(|error| {
@@ -274,18 +275,18 @@ impl Pending {
 }
 
 impl Drop for Pending {
-    /// The incomplete file is of no use; an error of its removal, such as that it has got its name, is ignored.
+    /// Removes the incomplete file. An error is ignored, such as the one after the file has been renamed.
     fn drop(&mut self) {
         let _ = fs::remove_file(&self.partial);
     }
 }
 
-/// Writes a file under another name and renames it when it is complete.
+/// Writes a file under a temporary name and renames it when it is complete.
 pub fn write_file(target: &Path, text: &str) -> Result<(), String> {
     write_file_with(target, |out| out.write_all(text.as_bytes()))
 }
 
-/// Writes a file with content that is too large for memory, under another name until it is complete.
+/// Writes a file whose content is too large for memory, under a temporary name until it is complete.
 pub fn write_file_with(
     target: &Path,
     content: impl FnOnce(&mut dyn Write) -> io::Result<()>,
@@ -293,8 +294,8 @@ pub fn write_file_with(
     Pending::file(target, content)?.put()
 }
 
-/// Writes a file that other processes, also on other machines, may write at the same time: each under another
-/// name of its own.
+/// Writes a file that other processes, also on other machines, may write at the same time. Each process uses a
+/// temporary name of its own.
 pub fn write_shared(target: &Path, content: impl AsRef<[u8]>) -> Result<(), String> {
     Pending::write(target, &unique(), |out| out.write_all(content.as_ref()))?.put()
 }
@@ -305,15 +306,15 @@ pub fn create_folder(path: &Path) -> Result<(), String> {
         .map_err(|error| format!("{}: this directory cannot be created: {error}", path.display()))
 }
 
-/// Returns a part of a name that no other file of this process has, and hardly one of another process or machine:
-/// several may write the same file.
+/// Returns a part of a name that is unique within this process and almost certainly unique among processes and
+/// machines, since several may write the same file.
 fn unique() -> String {
     static PROCESS: LazyLock<u64> = LazyLock::new(|| RandomState::new().hash_one(0));
     static NEXT: AtomicU64 = AtomicU64::new(0);
     format!(".{:016x}", PROCESS.wrapping_add(NEXT.fetch_add(1, Ordering::Relaxed)))
 }
 
-/// Returns the name under which a file is written until it is complete.
+/// Returns the temporary name under which a file is written until it is complete.
 fn partial_of(target: &Path, distinction: &str) -> PathBuf {
     let name = target.file_name().unwrap_or_default().to_string_lossy();
     target.with_file_name(format!(".{name}{distinction}.partial"))

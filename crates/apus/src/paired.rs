@@ -15,8 +15,8 @@ pub struct Difference {
 }
 
 impl Difference {
-    /// Returns the difference of `of` from `reference`, seed by seed. Pairs with an unknown number
-    /// (not measured, or censored) do not count. `None` without a pair.
+    /// Returns the difference of `of` from `reference`, seed by seed. Pairs with an unknown number (not measured, or
+    /// censored) are skipped. Returns `None` if no pair remains.
     pub fn new(of: &[Option<f64>], reference: &[Option<f64>]) -> Option<Self> {
         let both = of.iter().zip(reference).filter_map(|(a, b)| Some((*a)? - (*b)?));
         let differences: Vec<f64> = both.collect();
@@ -33,7 +33,8 @@ impl Difference {
         Some(Self { mean, half_width, pairs })
     }
 
-    /// Returns `true` if the interval excludes 0: the difference is larger than seeds explain.
+    /// Returns `true` if the interval excludes 0, so the difference is larger than the variation between seeds
+    /// explains.
     pub fn is_significant(&self) -> bool {
         self.half_width.is_some_and(|half| self.mean.abs() > half)
     }
@@ -44,9 +45,9 @@ pub fn known(summary: &Value, name: &str) -> Option<f64> {
     Bounds::of_metric(summary, name)?.value()
 }
 
-/// Returns the 97.5 % quantile of Student's t distribution with `freedom` degrees of freedom: tabulated up to
-/// 30 (NIST/SEMATECH e-Handbook §1.3.6.7.2), beyond that by the Cornish-Fisher expansion (Abramowitz
-/// and Stegun 26.7.5), whose error there is below 1e-4.
+/// Returns the 97.5 % quantile of Student's t distribution with `freedom` degrees of freedom: tabulated up to 30
+/// (NIST/SEMATECH e-Handbook §1.3.6.7.2), beyond that by the Cornish-Fisher expansion (Abramowitz and Stegun 26.7.5),
+/// whose error in that range is below 1e-4.
 pub fn quantile(freedom: usize) -> f64 {
     const TABLE: [f64; 30] = [
         12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201, 2.179, 2.160,
@@ -75,7 +76,7 @@ mod tests {
         let half = found.half_width.expect("an interval");
         assert!((half - 4.303 / 3f64.sqrt()).abs() < 1e-9, "{half}");
         assert!(!found.is_significant());
-        // Values spread by 20, differences by 0.2: pairing tells the two apart.
+        // The values spread by 20, but the paired differences only by 0.2, so pairing makes the difference significant.
         let close = [Some(11.0), Some(21.1), Some(30.9)];
         assert!(Difference::new(&close, &reference[..3]).expect("pairs").is_significant());
     }
@@ -87,8 +88,7 @@ mod tests {
         assert_eq!(Difference::new(&[None], &[Some(5.0)]), None);
     }
 
-    /// t_{0.975} is 2.021 with 40, 1.984 with 100 and 1.962 with 1000 degrees of freedom (that
-    /// handbook).
+    /// The e-Handbook gives t_{0.975} as 2.021 with 40, 1.984 with 100 and 1.962 with 1000 degrees of freedom.
     #[test]
     fn quantiles_beyond_the_table_meet_the_handbook() {
         for (freedom, expected) in

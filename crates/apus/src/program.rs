@@ -1,4 +1,4 @@
-//! Identity of the program that makes results: results of different builds are not mixed.
+//! Identity of the program that computes results, so that results of different builds are never mixed.
 
 use std::env;
 use std::hash::{BuildHasher, RandomState};
@@ -9,11 +9,12 @@ use apus_scenario::Setup;
 
 use crate::written::Checksum;
 
-/// The version and, in a build from the repository, a hash of the sources that decide results and reports (`build.rs`).
+/// The version and, in a build from the repository, a hash of the sources that determine results and reports
+/// (`build.rs`).
 pub const BUILD: &str = env!("APUS_BUILD");
 
-/// Returns what decides the results of a run besides its effective configuration: the build, and the implementation
-/// of each algorithm and of path policies from outside.
+/// Returns everything that determines the results of a run in addition to its effective configuration: the build, and
+/// the implementations of each algorithm and of path policies from other crates.
 pub fn program_of(setup: &Setup) -> String {
     program(setup, crate::registry())
 }
@@ -35,7 +36,7 @@ fn program(setup: &Setup, registry: Registry) -> String {
 /// Hash of the executable, which contains the algorithms and path policies that [`main_with`](crate::main_with) adds.
 static EXECUTABLE: LazyLock<String> = LazyLock::new(|| {
     let sum = env::current_exe().and_then(|path| Checksum::of(&path));
-    // A program whose file is no longer there reuses nothing.
+    // If the executable file cannot be read, a random value prevents the reuse of any result.
     sum.map_or_else(|_| format!("{:016x}", RandomState::new().hash_one(0)), |sum| sum.to_string())
 });
 

@@ -1,5 +1,5 @@
-//! Progress on standard error: simulated time, real time, remaining time. On a terminal a bar,
-//! elsewhere occasional lines of a long command.
+//! Progress on standard error: simulated time, real time and remaining time. On a terminal it is a bar; otherwise it is
+//! an occasional line of a long command.
 
 use std::num::NonZeroUsize;
 use std::sync::Mutex;
@@ -10,16 +10,14 @@ use apus_scenario::experiment::Step;
 use apus_units::Span;
 use indicatif::{ProgressBar, ProgressStyle};
 
-/// Real time before the first line of progress where there is no terminal. Rationale: a command that
-/// ends sooner needs none.
+/// Real time before the first line of progress without a terminal. Rationale: a command that ends sooner needs none.
 const FIRST_LINE: Duration = Duration::from_secs(15);
 /// Longest real time between two lines. Rationale: an hour of progress stays readable.
 const LINE_INTERVAL: Duration = Duration::from_secs(60);
 
-/// Decides when a line of progress is due where there is no terminal: after 15 s, 30 s, 60 s, and
-/// then once per minute.
+/// Decides when a line of progress is due without a terminal: after 15 s, 30 s and 60 s, then once per minute.
 struct LineTimer {
-    /// Real time since the start of the next line, milliseconds.
+    /// Time of the next line, in milliseconds of real time after the start.
     next_ms: AtomicU64,
 }
 
@@ -28,8 +26,8 @@ impl LineTimer {
         Self { next_ms: AtomicU64::new(FIRST_LINE.as_millis() as u64) }
     }
 
-    /// Returns `true` if a line is due `elapsed` after the start. Of several threads that ask at once,
-    /// one gets it.
+    /// Returns `true` if a line is due `elapsed` after the start. If several threads call at once, only one gets
+    /// `true`.
     fn is_due(&self, elapsed: Duration) -> bool {
         let next = self.next_ms.load(Ordering::Relaxed);
         if elapsed.as_millis() < u128::from(next) {
@@ -42,7 +40,7 @@ impl LineTimer {
     }
 }
 
-/// A span of real time to the second, or in minutes from 90 s upwards.
+/// Returns a span of real time rounded to the second, or in minutes from 90 s upwards.
 fn rough(span: Duration) -> String {
     match span.as_secs() {
         seconds @ 0..=90 => format!("{seconds} s"),
@@ -102,7 +100,7 @@ impl Tracker {
     #[must_use]
     pub fn describe(&self) -> String {
         let Ok(runs) = self.runs.lock() else { return String::new() };
-        // The first run that goes on names the scenario.
+        // The first run in progress names the scenario.
         let current = runs.iter().position(|run| run.started.is_some() && run.took.is_none());
         let current = current.or_else(|| runs.len().checked_sub(1));
         current.map_or_else(String::new, |current| {
@@ -117,7 +115,7 @@ struct RunState {
     started: Option<Instant>,
     simulated: Span,
     duration: Span,
-    /// Operations of jobs that are done, and all of them.
+    /// Completed operations of jobs, and all operations.
     operations: Option<(u64, u64)>,
     took: Option<Duration>,
 }
@@ -129,8 +127,8 @@ impl RunState {
         Self { name: name.to_owned(), started: None, simulated, duration, operations, took: None }
     }
 
-    /// The part of the run that is done, from 0 to 1: of its time, or of the operations of its jobs, which may end it
-    /// earlier.
+    /// Returns the finished share of the run, from 0 to 1: of its simulated time, or of the operations of its jobs,
+    /// which may end the run earlier.
     fn share(&self) -> f64 {
         if self.took.is_some() {
             return 1.0;
@@ -149,7 +147,7 @@ const BAR_STEPS: f64 = 1000.0;
 impl Meter {
     /// Returns a meter of runs with these names; `threads` run in parallel.
     pub fn new(names: &[&str], threads: NonZeroUsize) -> Self {
-        // It draws on standard error and is hidden without a terminal.
+        // The bar draws on standard error and is hidden without a terminal.
         let bar = ProgressBar::new((names.len() as f64 * BAR_STEPS) as u64);
         if let Ok(style) = ProgressStyle::with_template("{msg} {wide_bar}") {
             bar.set_style(style);
@@ -165,7 +163,7 @@ impl Meter {
         if hidden && !self.timer.is_due(elapsed) {
             return;
         }
-        // The description of many runs takes long compared with a step of a short one.
+        // Describing many runs takes long compared with a step of a short run.
         let now_ms = elapsed.as_millis() as u64;
         if !hidden && now_ms < self.next_ms.load(Ordering::Relaxed) {
             return;
@@ -175,7 +173,7 @@ impl Meter {
         if hidden {
             eprintln!("progress: {text}");
         } else {
-            // The bar's length is that of all runs.
+            // The length of the bar covers all runs.
             let length = self.bar.length().unwrap_or_default() as f64;
             self.bar.set_position((self.tracker.share() * length) as u64);
             self.bar.set_message(text);
@@ -199,7 +197,8 @@ impl Drop for Meter {
     }
 }
 
-/// "swift/fig17: 34 of 120 runs, 40 s real, about 3 min left"; the simulated time of a single run.
+/// Returns a text such as "swift/fig17: 34 of 120 runs, 40 s real, about 3 min left". For a single run, gives its
+/// simulated time.
 fn describe(runs: &[RunState], current: usize, threads: usize, elapsed: Duration) -> String {
     let RunState { name, simulated, duration, operations, .. } = &runs[current];
     let done = runs.iter().filter(|run| run.took.is_some()).count();
@@ -218,8 +217,8 @@ fn describe(runs: &[RunState], current: usize, threads: usize, elapsed: Duration
     text
 }
 
-/// State of runs: finished ones, and started ones with their progress. A run of an experiment
-/// without a finished run is assumed to take the mean time of all.
+/// Estimates the remaining time from finished runs and from the progress of started ones. If no run of an experiment
+/// has finished, its runs are assumed to take the mean time of all.
 fn time_left(runs: &[RunState], threads: usize) -> Option<Duration> {
     let length = |run: &RunState| match (run.took, run.started) {
         (Some(took), _) => Some(took.as_secs_f64()),
@@ -271,8 +270,8 @@ mod tests {
         RunState { took: took.map(Duration::from_secs), ..RunState::new(name) }
     }
 
-    /// One run of `a` took 10 s and another is to come, of `b` nothing is known, so that its two
-    /// runs take the mean of all, 10 s: 30 s in all, on two cores 15 s.
+    /// One run of `a` took 10 s and another one remains. Nothing is known of `b`, so its two runs are assumed to take
+    /// the mean of all, 10 s. The sum is 30 s, and 15 s on two cores.
     #[test]
     fn the_time_left_is_that_of_runs_like_those_to_come() {
         let runs = [run("a", Some(10)), run("a", None), run("b", None), run("b", None)];
@@ -282,7 +281,7 @@ mod tests {
         assert_eq!(text, "a: 1 of 4 runs, 10 s real, about 15 s left");
     }
 
-    /// A single run has simulated 4 of 10 ms in 20 s: 30 s are left.
+    /// A single run has simulated 4 of 10 ms in 20 s, so 30 s are left.
     #[test]
     fn a_single_run_shows_its_simulated_time() {
         let mut run = run("mine", None);
@@ -290,7 +289,8 @@ mod tests {
         run.started = Instant::now().checked_sub(seconds(20));
         let text = describe(std::slice::from_ref(&run), 0, 1, seconds(20));
         assert_eq!(text, "mine: 4.0 of 10.0 ms simulated, 20 s real, about 30 s left");
-        // A job with a fifth of its operations done: 80 s are left, but for the time, of which 6 of 10 ms are left.
+        // By its operations, of which a fifth are done, the run would have 80 s left. By simulated time (4 of 10 ms) it
+        // has 30 s left, and the larger share counts.
         run.operations = Some((20, 100));
         let text = describe(&[run], 0, 1, seconds(20));
         assert_eq!(

@@ -58,7 +58,7 @@ impl Replay {
         if !regular {
             return print(&name, input, sender);
         }
-        // First without output: an invalid log is refused before any output.
+        // The first pass has no output, so an invalid log is refused before anything is printed.
         let nowhere = |_: &Row| Ok::<(), io::Error>(());
         replay(&name, input, sender.clone(), nowhere).map_err(failure)?;
         print(&name, open()?.0, sender)
@@ -77,7 +77,7 @@ fn sender(algorithm: &str, profile: Option<&str>, set: &[String]) -> Result<Buil
     Ok(config.sender(&FlowInfo::default()))
 }
 
-/// Returns the state of an algorithm after each event of a log, which is `input`, named `name`.
+/// Returns the state of an algorithm after each event of the log `input`, which errors call `name`.
 ///
 /// # Errors
 /// An unknown algorithm or setting, or an error in the log.
@@ -104,7 +104,7 @@ fn print(name: &str, input: impl BufRead, sender: BuiltInSender) -> Result<(), F
     let replayed = header.and_then(|()| replay(name, input, sender, |row| writeln!(out, "{row}")));
     let result = replayed.and_then(|()| out.flush().map_err(ReplayError::Output));
     result.or_else(|error| match error {
-        // It is no error if the reader closes the pipe.
+        // A reader that closes the pipe is not an error.
         ReplayError::Output(error) if error.kind() == ErrorKind::BrokenPipe => Ok(()),
         error => Err(failure(error)),
     })

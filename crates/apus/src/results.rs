@@ -66,10 +66,10 @@ pub fn keep_cost<'a>(
     dir.write("cost.json", &(json + "\n"))
 }
 
-/// What an experiment adds to its runs.
+/// Additions of an experiment to its runs.
 #[derive(Default)]
 pub struct Judged<'a> {
-    /// Its checks.
+    /// Checks of the experiment.
     pub checks: &'a [CheckResult],
     /// Numbers without a band.
     pub shown: &'a [Shown],
@@ -77,10 +77,9 @@ pub struct Judged<'a> {
     pub figures: Vec<Value>,
 }
 
-/// Writes the numbers, tables and charts of a scenario's runs; `json` is the content of
-/// summary.json.
+/// Writes the numbers, tables and charts of a scenario's runs; `json` is the content of summary.json.
 ///
-/// `all` has the runs of all seeds, for the spread of numbers.
+/// `all` contains the runs of all seeds, for the spread of numbers.
 pub fn keep(
     dir: &OutputDir,
     command: &'static str,
@@ -128,6 +127,6 @@ pub fn keep(
         ..Report::new(command, &scenario.name, subtitle)
     };
     dir.write("report.html", &report.html())?;
-    // Last: a directory with a summary has everything else.
+    // summary.json is written last: a directory that contains it is complete.
     dir.write("summary.json", json)
 }

@@ -133,7 +133,7 @@ impl Run {
         }
         let runs = Runs::new(runs);
         let json = to_json(&runs)? + "\n";
-        // If results cannot be kept they are still printed, and vice versa.
+        // If results cannot be stored they are still printed, and vice versa.
         let kept_in: Result<Option<PathBuf>, String> = out.map_or(Ok(None), |dir| {
             let all: Vec<&Summary> = runs.runs.iter().collect();
             keep_cost(&dir, all.iter().copied())?;
@@ -171,7 +171,7 @@ impl Run {
         self.judge(scenario, &runs.runs)
     }
 
-    /// Runs everything, with the progress on standard error.
+    /// Runs all setups and shows the progress on standard error.
     fn run_all(
         &self,
         scenario: &str,
@@ -192,8 +192,8 @@ impl Run {
         Ok(run_all(setups, side_by_side, per_run, watch, &|step| meter.on_step(step)))
     }
 
-    /// Runs again what the slowest ops belong to, with the same seeds, and returns what happened to these ops by the
-    /// names of the runs.
+    /// Repeats the runs with the slowest ops, with the same seeds, and returns the causes of these ops by the names of
+    /// the runs.
     fn look_closer(
         &self,
         scenario: &Scenario,
@@ -212,7 +212,7 @@ impl Run {
         closer::follow(&again, side_by_side, watch)
     }
 
-    /// Evaluates the scenario's checks, here with one seed.
+    /// Evaluates the scenario's checks with a single seed.
     fn judge(&self, scenario: &Scenario, runs: &[Summary]) -> Result<(), Failure> {
         if scenario.checks.is_empty() {
             return Ok(());
@@ -223,7 +223,7 @@ impl Run {
         if !self.json {
             print(&table)?;
         } else if !judged.passes() {
-            // The JSON has the runs; scripts get the verdict from the exit code.
+            // The JSON contains the runs; scripts read the verdict from the exit code.
             eprint!("{table}");
         }
         if judged.passes() { Ok(()) } else { Err(Failure::Checks) }
@@ -239,7 +239,7 @@ impl Run {
         }
     }
 
-    /// Returns the number of parallel runs, and of the threads of each.
+    /// Returns the number of parallel runs, and the number of threads of each.
     fn share_threads(&self, setups: &[Setup]) -> (NonZeroUsize, Threads) {
         let at_once = |max| self.max_memory.runs_at_once(setups.iter(), max);
         let cores = available_parallelism().map_or(1, |cores| cores.get() as u32);
@@ -250,12 +250,12 @@ impl Run {
             };
             return (at_once(available_parallelism().unwrap_or(NonZeroUsize::MIN)), per_run);
         };
-        // More threads than cores would wait for each other; the results do not depend on it.
+        // More threads than cores would wait for each other; the results do not depend on the number.
         let threads = threads.min(cores);
         let side_by_side = threads.clamp(1, setups.len().max(1) as u32);
         let side_by_side =
             at_once(NonZeroUsize::new(side_by_side as usize).unwrap_or(NonZeroUsize::MIN));
-        // At most `threads`, which is a u32.
+        // The number is at most `threads`, which is a u32.
         (side_by_side, Threads::Exactly(free(threads / side_by_side.get() as u32)))
     }
 }
@@ -265,8 +265,8 @@ fn with_cost(run: &Summary) -> String {
     text::summary(run) + &text::cost(&run.cost)
 }
 
-/// Returns the runs that have results, the messages of those that failed, which do not affect the others, and the number
-/// of those that were interrupted before they began.
+/// Returns the runs with results, the errors of failed runs, which do not affect the other runs, and the number of runs
+/// that were interrupted before they began.
 fn sorted(results: Vec<Result<Summary, String>>) -> (Vec<Summary>, Vec<String>, usize) {
     let (mut runs, mut failures, mut missing) = (Vec::new(), Vec::new(), 0);
     for result in results {
@@ -306,7 +306,7 @@ mod tests {
 
     use super::*;
 
-    /// One run of an interrupted command has failed before, another one has not begun.
+    /// Of an interrupted command's runs, one failed earlier and another one has not begun.
     #[test]
     fn a_run_that_failed_is_not_counted_as_one_that_did_not_begin() {
         let text = "duration = \"1ms\"\ntopology = \"star hosts=2 1Gbps 1us\"\n\
@@ -320,7 +320,7 @@ mod tests {
         let run = || run_all(&setups, NonZeroUsize::MIN, Threads::Exactly(1), &watch, &|_| ());
         let mut results = run();
         assert!(results.iter().all(is_interrupted));
-        // The watchdog ends a run before its time too, but that is a failure.
+        // If the watchdog ends a run early, that is a failure.
         watch.stop.store(false, Ordering::Relaxed);
         let mut stopped = run().swap_remove(0).expect("a run");
         stopped.interrupted = true;

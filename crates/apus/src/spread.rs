@@ -3,17 +3,17 @@
 use apus_sim::bounds::Bounds;
 use serde_json::{Value, json};
 
-/// Median, smallest and largest value over the seeds, and the value of each. Of a seed that is censored the lower bound
-/// counts for the smallest, and the upper one for the largest.
+/// Median, smallest and largest value over the seeds, and the value of each seed. If the value of a seed is censored,
+/// its lower bound counts for the smallest value and its upper bound for the largest.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Spread {
-    /// Median of the seeds that measured the number.
+    /// Median over the seeds that measured the number.
     pub median: Bounds,
     /// Smallest lower bound of a seed.
     pub min: f64,
     /// Largest upper bound of a seed; infinite if there is none.
     pub max: f64,
-    /// By seed; `None` if the number was not measured or is censored.
+    /// Values by seed; `None` if the number was not measured or is censored.
     pub by_seed: Vec<Option<f64>>,
 }
 
@@ -29,13 +29,13 @@ impl Spread {
         })
     }
 
-    /// Returns the spread of one exact value or its bounds.
+    /// Returns the spread of a single value or its bounds.
     #[cfg(any(test, feature = "real"))]
     pub fn one(value: Bounds) -> Self {
         Self { median: value, min: value.lower, max: value.upper, by_seed: vec![value.value()] }
     }
 
-    /// Returns the spread of a metric over these summaries, one of each seed; `None` is a seed without one.
+    /// Returns the spread of a metric over these summaries, one per seed; `None` stands for a seed without a summary.
     pub fn of_metric<'a>(
         summaries: impl Iterator<Item = Option<&'a Value>>,
         name: &str,
@@ -44,7 +44,7 @@ impl Spread {
         Self::of(&by_seed)
     }
 
-    /// `median` is `null` if it is censored; then `lower` and `upper` are its bounds.
+    /// Returns the spread as JSON. `median` is `null` if it is censored; `lower` and `upper` are then its bounds.
     pub fn json(&self) -> Value {
         let finite = |value: f64| value.is_finite().then_some(value);
         json!({
@@ -61,7 +61,7 @@ impl Spread {
 mod tests {
     use super::{Bounds, Spread};
 
-    /// Three seeds measured 1, at least 4, and 2; a fourth has failed: the median of the three is 2.
+    /// Three seeds measured 1, at least 4, and 2; a fourth has failed. The median of the three is 2.
     #[test]
     fn a_censored_seed_counts_by_its_bounds_and_a_failed_one_not_at_all() {
         let open = Bounds { lower: 4.0, upper: f64::INFINITY };

@@ -1,7 +1,7 @@
-//! Finished runs on disk, each under a name that follows from its effective configuration and the program.
+//! Finished runs on disk. The name of each file is derived from the run's effective configuration and the program.
 //!
-//! Several processes, also on several machines, may use one store at the same time: each file is written
-//! under a name of its own and then renamed, and equal runs have equal content.
+//! Several processes, also on several machines, may use one store at the same time. Each file is written under a unique
+//! temporary name and then renamed, and equal runs have equal content.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -35,9 +35,9 @@ impl Store {
         Self { folder: out.join(FOLDER) }
     }
 
-    /// Returns the summary of a run if it is finished: by this build of the program, with exactly
-    /// this effective configuration. A run whose drain the watchdog has ended is not finished: its numbers depend on
-    /// the span of the watchdog, which is no part of the configuration.
+    /// Returns the summary of a run if this build of the program has finished it with exactly this effective
+    /// configuration. A run whose drain was ended by the watchdog does not count as finished: its numbers depend on the
+    /// span of the watchdog, which is not part of the configuration.
     pub fn load(&self, setup: &Setup) -> Option<Value> {
         let (program, effective) = (program_of(setup), setup.to_toml());
         let kept = self.read(&finished(&key_of(&program, &effective)))?;
@@ -47,21 +47,20 @@ impl Store {
             .filter(|summary| summary["drain"]["ended_by"] != "stuck")
     }
 
-    /// Returns the summary of the run with this key if it has ended. Content that does not have this key is
-    /// ignored.
+    /// Returns the summary of the run with this key if it has ended. Content with a different key is ignored.
     pub fn load_key(&self, key: &str) -> Option<Value> {
         let kept = self.read(&finished(key))?;
         let found = key_of(kept["program"].as_str()?, kept["effective"].as_str()?);
         (found == key).then(|| summary_of(kept)).flatten()
     }
 
-    /// Returns the reason why the run with this key failed, if it did and no later attempt has finished.
+    /// Returns the reason why the run with this key failed, unless a later attempt has finished.
     pub fn load_failure(&self, key: &str) -> Option<String> {
         let kept = self.read(&failed(key))?;
         kept["failure"].as_str().map(str::to_owned)
     }
 
-    /// Keeps the summary of a finished run.
+    /// Stores the summary of a finished run.
     pub fn save(&self, setup: &Setup, summary: &Value) -> Result<(), String> {
         let (program, effective) = (program_of(setup), setup.to_toml());
         let key = key_of(&program, &effective);
@@ -72,13 +71,12 @@ impl Store {
             "summary": summary,
         });
         write_shared(&self.folder.join(finished(&key)), format!("{kept:#}\n"))?;
-        // There is none unless an earlier attempt failed.
+        // The file exists only if an earlier attempt failed.
         let _ = fs::remove_file(self.folder.join(failed(&key)));
         Ok(())
     }
 
-    /// Keeps the reason why a run failed, with the settings in which it differs from others. A later attempt
-    /// runs it again.
+    /// Stores the reason why a run failed, with the settings that distinguish the run. A later attempt repeats the run.
     pub fn save_failure(&self, setup: &Setup, settings: &str, failure: &str) -> Result<(), String> {
         let (program, effective) = (program_of(setup), setup.to_toml());
         let key = key_of(&program, &effective);
@@ -94,7 +92,7 @@ impl Store {
         write_shared(&self.folder.join(failed(&key)), format!("{kept:#}\n"))
     }
 
-    /// Returns the run as a report has it, if it was kept with these choices.
+    /// Returns the run in the form of a report, if it was stored with these choices.
     pub fn load_page(&self, setup: &Setup, how: &Value) -> Option<Value> {
         let (program, effective) = (program_of(setup), setup.to_toml());
         let mut kept = self.read(&page_of(&key_of(&program, &effective)))?;
@@ -103,7 +101,7 @@ impl Store {
         same.then(|| kept.get_mut("page").map(Value::take)).flatten()
     }
 
-    /// Keeps a run as a report has it, with the choices of the report.
+    /// Stores a run in the form of a report, with the choices of the report.
     pub fn save_page(&self, setup: &Setup, how: &Value, page: &Value) -> Result<(), String> {
         let (program, effective) = (program_of(setup), setup.to_toml());
         let name = page_of(&key_of(&program, &effective));
@@ -122,13 +120,12 @@ impl Store {
         &self.folder
     }
 
-    /// Returns the path of a file of the store that is not a run.
+    /// Returns the path of a store file that is not a run.
     pub fn file(&self, name: &str) -> PathBuf {
         self.folder.join(name)
     }
 
-    /// Returns the number of kept runs whose keys are not among `keys`: those of another scenario or
-    /// sweep.
+    /// Returns the number of stored runs whose keys are not in `keys`; these belong to another scenario or sweep.
     pub fn others<'a>(&self, keys: impl Iterator<Item = &'a str>) -> usize {
         let names: BTreeSet<String> = keys.map(finished).collect();
         let Ok(entries) = fs::read_dir(&self.folder) else { return 0 };
@@ -136,7 +133,7 @@ impl Store {
         kept.filter(|name| is_finished(name) && !names.contains(name)).count()
     }
 
-    /// Returns the content of a file of this version, if it is complete.
+    /// Returns the content of a file, if it is complete and of this version.
     fn read(&self, name: &str) -> Option<Value> {
         let text = read_text(&self.folder.join(name), DATA_BYTES).ok()?;
         let kept: Value = serde_json::from_str(&text).ok()?;

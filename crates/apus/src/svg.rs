@@ -4,13 +4,13 @@ use std::fmt::Write;
 
 use crate::text::number;
 
-/// Colours that are distinguishable, also for colour-blind readers (Okabe and Ito 2008).
+/// Colours that colour-blind readers can distinguish too (Okabe and Ito 2008).
 pub const COLOURS: [&str; 7] =
     ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000"];
 /// Number of steps of an axis of values.
 const TICKS: u32 = 4;
 
-/// Returns the beginning of a picture of this size, on white.
+/// Returns the start of a picture of this size, with a white background.
 pub fn begin(width: f64, height: f64) -> String {
     format!(
         "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{width}\" height=\"{height}\" \
@@ -19,7 +19,7 @@ pub fn begin(width: f64, height: f64) -> String {
     )
 }
 
-/// Returns text escaped for a page or picture.
+/// Returns the text escaped for a page or picture.
 pub fn escape(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
 }
@@ -38,7 +38,7 @@ impl ValueAxis {
         Self { step: round_step(if most > 0.0 { most / ticks } else { 0.25 }), ends: (bottom, top) }
     }
 
-    /// Returns the value at its top.
+    /// Returns the value at the top of the axis.
     pub fn most(&self) -> f64 {
         self.step * f64::from(TICKS)
     }
@@ -49,7 +49,7 @@ impl ValueAxis {
         bottom - (bottom - top) * value / self.most()
     }
 
-    /// Draws its lines from `left` to `right`, with its numbers at the left.
+    /// Draws the grid lines from `left` to `right`, with the numbers to their left.
     pub fn draw(&self, svg: &mut String, left: f64, right: f64) {
         for tick in 0..=TICKS {
             let value = self.step * f64::from(tick);

@@ -1,4 +1,4 @@
-//! Tables of results, in the format that the user chooses.
+//! Tables of results in the format that the user chooses.
 
 use apus_sim::columns::{CellType, Column, Kind, Row, Table, Value};
 use apus_sim::record::Recording;
@@ -21,7 +21,7 @@ pub enum Format {
 }
 
 impl Format {
-    /// Returns the ending of files.
+    /// Returns the file name extension.
     fn ending(self) -> &'static str {
         match self {
             Self::Csv => "csv",
@@ -54,8 +54,8 @@ pub fn write(dir: &OutputDir, summary: &Summary, recording: &Recording) -> Resul
     write_rows(dir, recording.port_sample_rows())
 }
 
-/// Writes the table that these rows belong to, in the format of the directory. The table in other formats, of earlier
-/// results, is removed.
+/// Writes the table to which these rows belong, in the format of the directory. Removes the same table of earlier
+/// results in other formats.
 pub fn write_rows<R: Row>(
     dir: &OutputDir,
     rows: impl IntoIterator<Item = R>,
@@ -72,7 +72,7 @@ pub fn write_rows<R: Row>(
 /// Rows of a table whose columns are known only at run time.
 pub type AnyRows<'a> = Vec<Vec<Value<'a>>>;
 
-/// Writes such a table, as [`write_rows`]; in CSV, too, numbers have their full value.
+/// Writes such a table, as [`write_rows`] does; numbers have full precision also in CSV.
 pub fn write_any(dir: &OutputDir, table: &Table, rows: AnyRows<'_>) -> Result<(), String> {
     let name = replace(dir, table)?;
     dir.write_with(&name, |out| match dir.tables() {

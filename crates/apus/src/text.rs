@@ -139,10 +139,10 @@ fn with_table(summary: &Summary, workloads: &[Vec<String>]) -> String {
     text
 }
 
-/// Maximum number of flows without progress in a summary.
+/// Maximum number of flows without progress that a summary names.
 const STALLED: usize = 5;
 
-/// Returns the cost of a run on this machine, in a line.
+/// Returns the cost of a run on this machine, as one line.
 pub fn cost(cost: &Cost) -> String {
     let (setup, wall) = (number(cost.setup_s), number(cost.wall_s));
     let hops = number(cost.packet_hops_per_s / 1e6);
@@ -155,7 +155,7 @@ fn row(name: &str, value: String) -> Vec<String> {
     vec![name.to_owned(), value]
 }
 
-/// Returns the text of the queue of the busiest port; without a warm-up there is none.
+/// Returns the text about the queue of the busiest port; without a warm-up, its part about the warm-up is left out.
 fn queue(port: &PortSummary, warmup: bool) -> String {
     let kb = |bytes: f64| number(bytes / 1e3);
     let (mean, max) = (kb(port.mean_queue_bytes), kb(port.max_queue_bytes as f64));
@@ -176,7 +176,7 @@ fn distribution(d: &DistributionSummary) -> String {
     ) else {
         return "nothing measured".to_owned();
     };
-    // For example of hosts without costs.
+    // For example, hosts without costs have only zeros.
     if d.max == Some(0.0) {
         return "0 us throughout".to_owned();
     }
@@ -186,12 +186,12 @@ fn distribution(d: &DistributionSummary) -> String {
     )
 }
 
-/// Returns a number of a distribution, or its bounds if it is censored.
+/// Returns a number of a distribution; for a censored number, its bounds.
 fn stat(d: &DistributionSummary, of: fn(&DistributionSummary) -> Option<f64>) -> Option<String> {
     d.bounds(of).map(bounds)
 }
 
-/// Returns a number, or its bounds if it is censored: ">= 28.9", "28.9 .. 31.2".
+/// Returns a number or its bounds: ">= 28.9", "28.9 .. 31.2".
 pub fn bounds(bounds: Bounds) -> String {
     match bounds.value() {
         Some(value) => number(value),
@@ -215,7 +215,7 @@ fn unfinished(d: &DistributionSummary) -> String {
     )
 }
 
-/// Returns the time of a run of traces from its first message to its last op.
+/// Returns the makespan of a run of traces: the time from its first message to the end of its last op.
 fn makespan(summary: &Summary, lower: f64) -> String {
     let upper = summary.makespan_us.unwrap_or(f64::INFINITY);
     let makespan = bounds(Bounds { lower, upper });

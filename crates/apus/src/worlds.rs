@@ -1,4 +1,4 @@
-//! `apus worlds`: seeded worlds of faults, for the transport and for the simulator.
+//! `apus worlds`: seeded random worlds of faults, for the transport and for the simulator.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -123,7 +123,7 @@ fn of_counts(counts: &fabric::Counts) -> String {
     )
 }
 
-/// Returns the result of many scenarios.
+/// Returns the result of a batch of scenarios as text.
 fn text_of_cases(batch: &fabric::Batch) -> String {
     let by = |names: &BTreeMap<&str, u64>| {
         names.iter().map(|(name, count)| format!("{count} {name}")).collect::<Vec<_>>().join(", ")
@@ -147,7 +147,7 @@ fn text_of_cases(batch: &fabric::Batch) -> String {
     text
 }
 
-/// Returns the result of many seeds.
+/// Returns the result of a batch of seeds as text.
 fn text(batch: &Batch) -> String {
     let counts = &batch.counts;
     let mut text = format!(

@@ -1,7 +1,7 @@
-//! Record of the files that the program wrote into a directory of results.
+//! Record of the files that the program has written into a directory of results.
 //!
-//! The record is a file in that directory, one line per file: checksum, size and name. A line is added
-//! before its file is put in place, so that an interrupted command leaves at most a line too many.
+//! The record is a file in that directory with one line per file: checksum, size and name. A line is added before its
+//! file is put in place, so an interrupted command leaves at most one superfluous line.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -15,8 +15,8 @@ use apus_scenario::file::{DATA_BYTES, read_text};
 /// Name of the record.
 pub const RECORD: &str = ".apus-files";
 
-/// Beginning of the names of finished runs ([`Store`](crate::store::Store)), which are no longer recorded: only
-/// the program creates such names, and a damaged file is replaced.
+/// Common prefix of the names of finished runs ([`Store`](crate::store::Store)), which are no longer recorded: only the
+/// program creates such names, and it replaces damaged files.
 const CACHE: &str = "runs/";
 
 const HEADER: &str = "# Files that apus wrote here: checksum (FNV-1a, 64 bits), size, name. Other files \
@@ -30,7 +30,7 @@ pub struct Checksum {
 }
 
 impl Checksum {
-    /// Checksum of an empty file: FNV-1a's offset.
+    /// Checksum of an empty file: the offset basis of FNV-1a.
     pub const EMPTY: Self = Self { hash: 0xcbf2_9ce4_8422_2325, bytes: 0 };
 
     fn add(&mut self, bytes: &[u8]) {
@@ -40,7 +40,7 @@ impl Checksum {
             .fold(self.hash, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3));
     }
 
-    /// Reads a file to its end.
+    /// Returns the checksum of a whole file.
     pub fn of(path: &Path) -> io::Result<Self> {
         let mut file = fs::File::open(path)?;
         let (mut sum, mut buffer) = (Self::EMPTY, vec![0; 1 << 16]);
@@ -66,7 +66,7 @@ pub struct Hashing<W> {
 }
 
 impl<W> Hashing<W> {
-    /// Returns a writer without output so far.
+    /// Returns a writer without any output so far.
     pub fn new(inner: W) -> Self {
         Self { inner, sum: Checksum::EMPTY }
     }
@@ -89,13 +89,13 @@ impl<W: Write> Write for Hashing<W> {
     }
 }
 
-/// Returns `true` for the name of an incomplete file, whose writer is active or was killed.
+/// Returns `true` for the name of an incomplete file, which a process is writing or was writing when it was killed.
 pub fn is_partial(path: &Path) -> bool {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     name.starts_with('.') && name.ends_with(".partial")
 }
 
-/// Files that the program wrote into a directory of results.
+/// Files that the program has written into a directory of results.
 pub struct Written {
     folder: PathBuf,
     /// All checksums of each written file, by its path within the directory.
@@ -105,11 +105,12 @@ pub struct Written {
 }
 
 impl Written {
-    /// Reads the record of a directory, or creates one. It is locked until the value is dropped: other processes may open it
-    /// meanwhile only if all of them share it.
+    /// Reads the record of a directory, or creates one. The record is locked until the value is dropped; until then
+    /// other processes may open the directory only if all of them share it.
     ///
     /// # Errors
-    /// If the directory has files but no record, if one of its results was changed since, or if another process writes it.
+    /// If the directory has files but no record, if one of its results has been changed since, or if another process is
+    /// writing to it.
     pub fn open(folder: &Path, shared: bool) -> Result<Self, String> {
         let path = folder.join(RECORD);
         let fail = |why: String| format!("{}: {why}", folder.display());
@@ -124,7 +125,7 @@ impl Written {
             if !file.exists() || own(name, known) {
                 continue;
             }
-            // Another process may have written it since the record was read, which it notes before.
+            // Another process may have written the file after the record was read; it has then added a line before.
             let recorded = read_text(&path, DATA_BYTES).unwrap_or_default();
             if !read(&recorded).get(name).is_some_and(|known| own(name, known)) {
                 return Err(format!(
@@ -137,7 +138,7 @@ impl Written {
         Ok(Self { folder: folder.to_owned(), files: Mutex::new(files), _locked: locked })
     }
 
-    /// Returns the names of the files of results whose names begin with `prefix`, without it; finished runs are none.
+    /// Returns the names of result files that begin with `prefix`, without the prefix; finished runs are not included.
     pub fn results_in(&self, prefix: &str) -> Vec<String> {
         let files = self.files.lock().unwrap_or_else(PoisonError::into_inner);
         let names = files.keys().filter(|name| !name.starts_with(CACHE));
@@ -155,7 +156,7 @@ impl Written {
         if self.knows(name) || !path.exists() {
             return Ok(());
         }
-        // Another process may have written it since.
+        // Another process may have written the file since the record was read.
         let recorded = read_text(&self.folder.join(RECORD), DATA_BYTES).unwrap_or_default();
         if let Some(sums) = read(&recorded).remove(name) {
             let mut files = self.files.lock().unwrap_or_else(PoisonError::into_inner);
@@ -169,7 +170,7 @@ impl Written {
         ))
     }
 
-    /// Records that a file is about to be renamed to its name.
+    /// Adds a line for a file that is about to be renamed to its final name.
     pub fn note(&self, name: &str, sum: Checksum) -> io::Result<()> {
         let mut files = self.files.lock().unwrap_or_else(PoisonError::into_inner);
         let known = files.entry(name.to_owned()).or_default();
@@ -178,7 +179,7 @@ impl Written {
         }
         let path = self.folder.join(RECORD);
         let mut record = fs::OpenOptions::new().read(true).append(true).open(&path)?;
-        // A full disk may have cut the last line.
+        // A full disk may have truncated the last line.
         let mut last = [b'\n'];
         if record.seek(SeekFrom::End(-1)).is_ok() {
             record.read_exact(&mut last)?;
@@ -200,12 +201,12 @@ fn lock(path: &Path, shared: bool) -> Result<fs::File, String> {
             "another apus command is writing results here; wait until it has ended, or choose another directory"
                 .to_owned(),
         ),
-        // Some file systems have no locks.
+        // Some file systems do not support locks.
         Ok(()) | Err(fs::TryLockError::Error(_)) => Ok(record),
     }
 }
 
-/// Returns the files of a directory's record, which is created if the directory is empty.
+/// Returns the files in the record of a directory; the record is created if the directory is empty.
 fn open_record(folder: &Path, path: &Path) -> Result<BTreeMap<String, Vec<Checksum>>, String> {
     let recorded = || match read_text(path, DATA_BYTES) {
         Ok(text) => Ok(Some(read(&text))),
@@ -226,7 +227,7 @@ fn open_record(folder: &Path, path: &Path) -> Result<BTreeMap<String, Vec<Checks
     }
     match create(path) {
         Ok(()) => Ok(BTreeMap::new()),
-        // Another process has created it since.
+        // Another process has created the record in the meantime.
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
             Ok(recorded()?.unwrap_or_default())
         }
@@ -234,12 +235,12 @@ fn open_record(folder: &Path, path: &Path) -> Result<BTreeMap<String, Vec<Checks
     }
 }
 
-/// Creates a record without files. Another process may append to it before the header is written, which must not overwrite that.
+/// Creates a record without files. The header is appended, because another process may already have appended a line.
 fn create(path: &Path) -> io::Result<()> {
     fs::OpenOptions::new().append(true).create_new(true).open(path)?.write_all(HEADER.as_bytes())
 }
 
-/// Returns the lines of a record that describe files.
+/// Returns the files that the lines of a record describe.
 fn read(text: &str) -> BTreeMap<String, Vec<Checksum>> {
     let mut files: BTreeMap<String, Vec<Checksum>> = BTreeMap::new();
     for line in text.lines() {
@@ -253,7 +254,7 @@ fn read(text: &str) -> BTreeMap<String, Vec<Checksum>> {
     files
 }
 
-/// Returns the first name in a directory, in alphabetical order, except those of incomplete files.
+/// Returns the first name in a directory, in alphabetical order, ignoring incomplete files.
 fn first_file(folder: &Path) -> io::Result<Option<String>> {
     let mut names = Vec::new();
     for entry in fs::read_dir(folder)? {

@@ -9,10 +9,10 @@ use apus_udp::{Config, Mode, Qlog, SpreadSettings, keyfile};
 use crate::failure::{Failure, Status, call};
 use crate::pointer::{Out, given, hand_out, text};
 
-/// Settings of a host to be.
+/// Settings of a host that is not started yet.
 pub struct apus_config {
     pub(crate) config: Config,
-    /// Another algorithm than the default, and its parameters.
+    /// The algorithm, if it is not the default, and its parameters.
     algorithm: Option<String>,
     parameters: Vec<(String, String)>,
     ports: SpreadSettings,
@@ -153,7 +153,7 @@ impl apus_config {
         Ok(())
     }
 
-    /// Rejects a cipher setting without encryption, where it would have no effect.
+    /// Rejects a cipher setting in the insecure mode, where the setting would have no effect.
     fn sealed_only(&self, name: &str) -> Result<(), Failure> {
         if self.config.keys.is_insecure() {
             let what =
@@ -222,7 +222,7 @@ unsafe extern "C" fn apus_config_set(
 #[unsafe(no_mangle)]
 extern "C" fn apus_config_free(_: Option<Box<apus_config>>) {}
 
-/// Returns records in a directory; `name` is that of the setting or argument.
+/// Returns records in a directory; `name` is the name of the setting or argument.
 pub(crate) fn qlog(name: &str, directory: &str) -> Result<Qlog, Failure> {
     let qlog = Qlog::new(Path::new(directory));
     qlog.map_err(|error| Failure::new(Status::System, format!("{name} {directory}: {error}")))

@@ -1,4 +1,4 @@
-//! `apus_connection`: messages, state, the end.
+//! `apus_connection`: messages, state, and end of a connection.
 
 use std::ffi::{CString, c_char, c_void};
 use std::future::{Future, poll_fn};
@@ -17,7 +17,8 @@ use crate::pointer::{Out, given, put, text};
 /// A connection.
 pub struct apus_connection {
     pub(crate) connection: Connection,
-    /// Messages that did not fit into a caller's buffer. A channel, so that a call that waits already receives them.
+    /// Messages that did not fit into a caller's buffer. They are in a channel, so that a call that already waits also
+    /// receives them.
     kept: (async_channel::Sender<Message>, async_channel::Receiver<Message>),
     peer: CString,
     pub(crate) name: CString,
@@ -52,7 +53,7 @@ impl apus_connection {
         Self { connection, kept: async_channel::unbounded(), peer, name, host: Arc::clone(host) }
     }
 
-    /// Returns `true` if it is a connection of this host.
+    /// Returns `true` if the connection belongs to this host.
     pub(crate) fn is_of(&self, host: &Arc<Shared>) -> bool {
         Arc::ptr_eq(&self.host, host)
     }
@@ -63,7 +64,7 @@ impl apus_connection {
         let mut kept = pin!(self.kept.1.recv());
         let mut fresh = pin!(self.connection.receive_async());
         poll_fn(|context| match kept.as_mut().poll(context) {
-            // Its sender is kept too, so that it is never closed.
+            // The sender is kept too, so the channel is never closed.
             Poll::Ready(Ok(message)) => Poll::Ready(Ok(message)),
             Poll::Ready(Err(_)) | Poll::Pending => fresh.as_mut().poll(context),
         })

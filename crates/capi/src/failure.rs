@@ -83,7 +83,7 @@ const REASONS: [(Reason, &CStr); 17] = [
     (Reason::EngineFailed, c"an engine of this host panicked"),
 ];
 
-/// Why a call failed.
+/// Status and message of a failed call.
 pub(crate) struct Failure {
     status: Status,
     message: String,
@@ -98,7 +98,7 @@ impl Failure {
         Self::new(Status::Invalid, message)
     }
 
-    /// Returns the timeout expired.
+    /// Returns the failure of an expired timeout.
     pub(crate) fn timeout() -> Self {
         Self::new(Status::Timeout, "the timeout expired")
     }
@@ -114,7 +114,7 @@ impl From<StartError> for Failure {
     }
 }
 
-/// Of a key file that is made.
+/// Errors while a key file is created.
 impl From<KeyFileError> for Failure {
     fn from(error: KeyFileError) -> Self {
         let status = if error.is_of_system() { Status::System } else { Status::Invalid };
@@ -177,7 +177,7 @@ impl From<End> for Failure {
     }
 }
 
-/// Status and reason of an op that failed.
+/// Returns the status and the reason of an op that failed.
 pub(crate) fn of_op(error: &OpError) -> (Status, Reason) {
     let cause = |cause: &Cause| match cause {
         Cause::Cancelled => Reason::Cancelled,
@@ -192,7 +192,7 @@ pub(crate) fn of_op(error: &OpError) -> (Status, Reason) {
         Cause::Ended(End::Replaced) => Reason::Replaced,
         Cause::Ended(End::Stopped) => Reason::Stopped,
         Cause::Ended(End::KeyWithdrawn) => Reason::KeyWithdrawn,
-        // A call that waits ends so, and no op.
+        // Only blocking calls end with this reason, never ops.
         Cause::Ended(End::WouldDeadlock) => Reason::None,
     };
     match error {
@@ -214,14 +214,14 @@ thread_local! {
     static LAST: RefCell<CString> = RefCell::default();
 }
 
-/// Returns the status of a call; its message is kept for [`apus_last_error`].
+/// Runs a call and returns its status. The message of a failure is kept for [`apus_last_error`].
 pub(crate) fn call(body: impl FnOnce() -> Result<(), Failure>) -> i32 {
     match body() {
         Ok(()) => Status::Ok as i32,
         Err(Failure { status, message }) => {
-            // A message with a zero byte in it ends there, as C has it.
+            // A zero byte ends the message, as in C.
             let text = message.split('\0').next().unwrap_or_default();
-            // A thread that is ending has no place for it any more.
+            // A thread that is ending has no storage for the message any more.
             let _ =
                 LAST.try_with(|last| *last.borrow_mut() = CString::new(text).unwrap_or_default());
             status as i32
@@ -249,7 +249,7 @@ mod tests {
 
     use super::*;
 
-    /// `PeerFull` is `PEER_FULL` in C.
+    /// Returns the name in C: `PEER_FULL` for `PeerFull`.
     fn in_c(name: &impl Debug) -> String {
         let mut text = String::new();
         for (place, letter) in format!("{name:?}").char_indices() {
@@ -263,7 +263,7 @@ mod tests {
 
     #[test]
     fn calls_in_destructors_of_a_thread_fail_without_a_text() {
-        /// Fails a call when its thread ends.
+        /// Makes a call fail when its thread ends.
         struct Late(mpsc::Sender<(i32, CString)>);
         impl Drop for Late {
             fn drop(&mut self) {
@@ -278,7 +278,7 @@ mod tests {
         }
         let (tell, told) = mpsc::channel();
         let thread = std::thread::spawn(move || {
-            // Destructors run in the reverse order of the first uses, so that `LAST` is gone then.
+            // Destructors run in the reverse order of the first uses, so `LAST` is already gone then.
             LATE.with(|late| *late.borrow_mut() = Some(Late(tell)));
             assert_eq!(call(|| Err(Failure::invalid("early"))), Status::Invalid as i32);
         });

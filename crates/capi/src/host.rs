@@ -30,7 +30,7 @@ pub(crate) struct Shared {
 
 /// A handle of a host, or one that was created from it.
 pub(crate) trait OfHost {
-    /// Returns what the handle shares with all handles of its host.
+    /// Returns the state that the handle shares with all handles of its host.
     fn shared(&self) -> &Shared;
 }
 
@@ -40,7 +40,7 @@ impl OfHost for apus_host {
     }
 }
 
-/// Returns the target of a handle, which this process must have created.
+/// Returns the target of a handle. Fails if a parent process created the handle.
 pub(crate) fn handle<'a, T: OfHost>(pointer: Option<&'a T>, name: &str) -> Result<&'a T, Failure> {
     let handle = given(pointer, name)?;
     if handle.shared().is_of_parent() {
@@ -52,8 +52,8 @@ pub(crate) fn handle<'a, T: OfHost>(pointer: Option<&'a T>, name: &str) -> Resul
     Ok(handle)
 }
 
-/// Frees a handle. A forked process forgets those of its parent: it has none of their threads, and would end the parent's
-/// connections.
+/// Frees a handle. A forked process does not drop the handles of its parent: it has none of the parent's threads, and would
+/// end the parent's connections.
 pub(crate) fn free<T: OfHost>(handle: Option<Box<T>>) {
     if handle.as_ref().is_some_and(|handle| handle.shared().is_of_parent()) {
         std::mem::forget(handle);
@@ -64,7 +64,7 @@ pub(crate) fn free<T: OfHost>(handle: Option<Box<T>>) {
 pub(crate) const FOREVER: u64 = u64::MAX;
 
 impl Shared {
-    /// Returns `true` if the host belongs to another process, of which this one is a fork.
+    /// Returns `true` if the host belongs to another process, and this process is a fork of it.
     fn is_of_parent(&self) -> bool {
         self.forks != forks()
     }
@@ -76,20 +76,20 @@ impl Shared {
         self.host.block_on(future, timeout).ok_or_else(Failure::timeout)
     }
 
-    /// Refuses a wait of a thread that has locked a region of this host: an engine may wait for the region.
+    /// Refuses a wait of a thread that has locked a region of this host, because an engine may wait for the region.
     fn check_wait(&self) -> Result<(), Failure> {
         if self.host.would_deadlock() { Err(End::WouldDeadlock.into()) } else { Ok(()) }
     }
 }
 
-/// Returns the address of a text.
+/// Parses an address.
 pub(crate) fn address(text: &str) -> Result<SocketAddr, Failure> {
     text.parse().map_err(|_| {
         Failure::invalid(format!("`{text}` is not an address; use one like 10.0.0.1:48700"))
     })
 }
 
-/// `apus_stats`: sums over engines; of delays the median and the 99th percentile, 0 without any.
+/// `apus_stats`: sums over engines. For delays: the median and the 99th percentile, or 0 without samples.
 #[repr(C)]
 #[derive(Default)]
 #[allow(dead_code)] // C reads them

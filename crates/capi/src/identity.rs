@@ -1,4 +1,4 @@
-//! Keys of hosts, and who may connect.
+//! Keys of hosts, and the callback that accepts or refuses connections.
 
 use std::ffi::{CStr, CString, c_char, c_void};
 use std::path::Path;
@@ -14,7 +14,7 @@ use crate::pointer::{Out, given, hand_out, put, text};
 
 /// A number of flows above every limit.
 const TOO_MANY_FLOWS: u32 = 65_536;
-/// Bytes of a reason with its zero byte: `APUS_REASON_BYTES`.
+/// Bytes of a reason including its zero byte: `APUS_REASON_BYTES`.
 const REASON_BYTES: usize = MAX_REASON_BYTES + 1;
 
 /// `apus_incoming`: a connection that a peer requests.
@@ -43,7 +43,7 @@ struct Hook {
 
 // SAFETY: the header requires that any thread may call it.
 unsafe impl Send for Hook {}
-// SAFETY: as above, several at once.
+// SAFETY: as above, and several threads may call it at the same time.
 unsafe impl Sync for Hook {}
 
 impl Hook {
@@ -66,7 +66,7 @@ impl Hook {
             return Ok(());
         }
         reason[REASON_BYTES - 1] = 0;
-        // SAFETY: it ends with a zero byte.
+        // SAFETY: the text ends with a zero byte.
         let reason = unsafe { CStr::from_ptr(reason.as_ptr()) };
         Err(reason.to_string_lossy().into_owned())
     }

@@ -1,4 +1,4 @@
-//! The log of the transport, for a function of the application or standard error.
+//! The log of the transport, which goes to a function of the application or to standard error.
 
 use std::ffi::{CString, c_char, c_int, c_void};
 use std::fmt::{Debug, Write as _};
@@ -13,13 +13,13 @@ use tracing::{Event, Level, Metadata, Subscriber};
 
 use crate::failure::{Failure, Status, call};
 
-/// Prefix of the targets of Apus: others belong to Rust code of the application.
+/// Prefix of the targets of Apus. Other targets belong to Rust code of the application.
 const OWN: &str = "apus";
 
 /// `apus_log_callback`.
 type Callback = unsafe extern "C" fn(*mut c_void, c_int, *const c_char, *const c_char);
 
-/// Where lines go.
+/// Destination of log lines.
 #[derive(Clone, Copy)]
 struct Sink {
     level: LevelFilter,
@@ -41,7 +41,7 @@ fn sink() -> Sink {
     *SINK.read().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The number of a level in the header.
+/// Returns the number of a level in the header.
 fn number(level: Level) -> c_int {
     match level {
         Level::ERROR => 1,
@@ -51,7 +51,7 @@ fn number(level: Level) -> c_int {
     }
 }
 
-/// The message of an event, then its fields, as in "connection opened peer=10.0.0.1:48700".
+/// The message of an event, followed by its fields, as in "connection opened peer=10.0.0.1:48700".
 #[derive(Default)]
 struct Line {
     message: String,
@@ -95,7 +95,7 @@ impl Subscriber for Log {
         event.record(&mut line);
         let (target, text) = (metadata.target(), line.message + &line.fields);
         let Some(callback) = callback else {
-            // Nobody can be told that it fails.
+            // There is no way to report that standard error fails.
             let _ = writeln!(stderr(), "{} {target}: {text}", metadata.level());
             return;
         };
@@ -108,7 +108,7 @@ impl Subscriber for Log {
     }
 
     fn new_span(&self, _: &Attributes<'_>) -> Id {
-        // The transport has no spans; all others are one.
+        // The transport has no spans; spans of other code share one number.
         Id::from_u64(1)
     }
 

@@ -21,7 +21,7 @@ pub struct apus_op {
     user: u64,
 }
 
-/// Submits a request; returns the status.
+/// Submits a request. Returns the status.
 fn submit(
     connection: Option<&apus_connection>,
     op: Option<&apus_op>,

@@ -1,4 +1,4 @@
-//! From C's pointers to values.
+//! Conversion of C's pointers to values.
 //!
 //! A pointer that may be NULL is an `Option` of a reference or a box, which has the same representation. The header
 //! requires that pointers are valid for their types, and that no memory is written while it is read.
@@ -27,7 +27,7 @@ pub(crate) fn put<T>(room: Out<'_, T>, value: T, name: &str) -> Result<(), Failu
     Ok(())
 }
 
-/// Hands a value over to C, as a handle; returns the status.
+/// Hands a value over to C as a handle. Returns the status.
 pub(crate) fn hand_out<T>(
     room: Out<'_, Box<T>>,
     name: &str,
@@ -40,15 +40,15 @@ pub(crate) fn hand_out<T>(
     })
 }
 
-/// Returns a text.
+/// Returns the text at a pointer.
 ///
 /// # Safety
-/// NULL, or ends with a zero byte and stays as it is while the result is used.
+/// The pointer is NULL, or its text ends with a zero byte and does not change while the result is used.
 pub(crate) unsafe fn text<'a>(pointer: *const c_char, name: &str) -> Result<&'a str, Failure> {
     if pointer.is_null() {
         return Err(null(name));
     }
-    // SAFETY: as the caller promises.
+    // SAFETY: the caller guarantees this.
     let text = unsafe { CStr::from_ptr(pointer) };
     text.to_str().map_err(|_| Failure::invalid(format!("`{name}` is not UTF-8")))
 }
@@ -69,7 +69,8 @@ impl Foreign {
     /// Takes memory over for reading, or for reading and writing.
     ///
     /// # Safety
-    /// Valid for `length` bytes, for reads and (if `bytes_mut` will be called) writes, until dropped.
+    /// The memory is valid for `length` bytes, for reads and (if `bytes_mut` will be called) for writes, until the result is
+    /// dropped.
     pub(crate) unsafe fn new(
         pointer: *const c_void,
         length: usize,
@@ -88,7 +89,7 @@ impl Foreign {
 
 impl AsRef<[u8]> for Foreign {
     fn as_ref(&self) -> &[u8] {
-        // SAFETY: valid for `length` bytes as `new` demands; never NULL.
+        // SAFETY: the memory is valid for `length` bytes, as `new` requires; the pointer is never NULL.
         unsafe { slice::from_raw_parts(self.pointer, self.length) }
     }
 }

@@ -1,4 +1,4 @@
-//! `apus_queue`: where ops end.
+//! `apus_queue`: destination of completions.
 
 use std::mem::MaybeUninit;
 use std::sync::Arc;
@@ -38,7 +38,7 @@ impl OfHost for apus_queue {
 }
 
 impl apus_queue {
-    /// Takes room for the end of an op.
+    /// Reserves room for the completion of an op.
     pub(crate) fn reserve(&self) -> Result<(), Failure> {
         if self.outstanding.fetch_add(1, Ordering::AcqRel) < self.capacity {
             return Ok(());
@@ -51,7 +51,7 @@ impl apus_queue {
         Err(Failure::new(Status::Full, what))
     }
 
-    /// Gives room back.
+    /// Releases reserved room.
     pub(crate) fn release(&self) {
         self.outstanding.fetch_sub(1, Ordering::AcqRel);
     }

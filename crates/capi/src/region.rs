@@ -17,8 +17,8 @@ use crate::host::{FOREVER, OfHost, Shared, apus_host, free, handle};
 use crate::pointer::{Foreign, Out, given, hand_out, put};
 
 /// Time that answers to peers' reads have to end before they are given up. deviation: no source; rationale: thousands of
-/// round trips of a datacenter, so that only a peer that no longer acknowledges loses its answers, and short enough for
-/// a caller that waits. The speed of this machine does not matter: the answers wait for the peer.
+/// round trips of a datacenter, so that only a peer that no longer acknowledges loses its answers, and short enough for a
+/// caller that waits. The speed of this machine does not matter, because the answers wait for the peer.
 const GRACE: Duration = Duration::from_secs(1);
 /// Interval between two checks whether a region is free.
 const CHECK_INTERVAL: Duration = Duration::from_micros(100);
@@ -27,7 +27,7 @@ const CHECK_INTERVAL: Duration = Duration::from_micros(100);
 pub struct apus_region {
     /// The lock that the caller holds, with its thread. Dropped before the region, which it borrows.
     locked: Mutex<Option<Lock>>,
-    /// Boxed, so that it stays in its place.
+    /// Boxed, so that its address does not change.
     region: Box<Region>,
     host: Arc<Shared>,
 }
@@ -39,13 +39,13 @@ struct Lock {
     _guard: RegionGuard<'static>,
 }
 
-// SAFETY: the guard is dropped by the thread that made it only: `apus_region_unlock` checks that, and the header
-// forbids to free a region that another thread has locked. If that happens all the same, the lock of the standard library on
-// Linux may be released by any thread, and what other threads hold stays as it is.
+// SAFETY: only the thread that made the guard drops it: `apus_region_unlock` checks this, and the header forbids freeing a
+// region that another thread has locked. If a caller does so nevertheless, any thread may release the lock of the standard
+// library on Linux, and locks of other threads do not change.
 unsafe impl Send for Lock {}
 
-/// Returns the number of the calling thread. A thread has one until it has ended, also while it runs the destructors of
-/// thread-specific values, when [`std::thread::current`] panics.
+/// Returns the number of the calling thread. A thread keeps its number until it has ended, even while it runs the destructors
+/// of thread-specific values, when [`std::thread::current`] panics.
 fn this_thread() -> u64 {
     static NEXT: AtomicU64 = AtomicU64::new(1);
     thread_local! {
@@ -72,7 +72,8 @@ impl apus_region {
         self.locked.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Checks that the calling thread has not locked the region: another access of it would wait for itself.
+    /// Checks that the calling thread has not locked the region, because another access by this thread would wait for the
+    /// thread itself.
     fn check_unlocked(&self) -> Result<(), Failure> {
         if self.locked().as_ref().is_some_and(|lock| lock.thread == this_thread()) {
             let what =
@@ -84,8 +85,7 @@ impl apus_region {
 }
 
 impl Drop for apus_region {
-    /// The memory is the caller's again when this ends. A peer that does not take its answers holds it up for
-    /// the time of grace at most.
+    /// Returns the memory to the caller. A peer that does not acknowledge its answers delays this for at most the grace time.
     fn drop(&mut self) {
         *self.locked() = None;
         let from = Instant::now();
@@ -118,7 +118,7 @@ unsafe extern "C" fn apus_region_register(
     })
 }
 
-/// Returns why a region cannot be registered.
+/// Returns the failure for a region that cannot be registered.
 fn not_registered(error: &io::Error) -> Failure {
     let status = match error.kind() {
         io::ErrorKind::QuotaExceeded => Status::TooMany,
@@ -148,9 +148,9 @@ impl apus_grant {
     /// Returns the grant of a region of this host.
     ///
     /// # Safety
-    /// The connection is a handle or NULL, and there are `count` keys.
+    /// The connection is a handle or NULL, and `keys` points to `count` keys.
     unsafe fn read(&self, host: &Arc<Shared>) -> Result<Grant, Failure> {
-        // SAFETY: as the caller promises.
+        // SAFETY: the caller guarantees this.
         let connection = unsafe { self.connection.as_ref() };
         match connection {
             Some(connection) if self.count == 0 && connection.is_of(host) => {
@@ -166,7 +166,7 @@ impl apus_grant {
             }
             None if self.count == 0 => Ok(Grant::nobody()),
             None => {
-                // SAFETY: as the caller promises.
+                // SAFETY: the caller guarantees this.
                 let keys = unsafe { std::slice::from_raw_parts(self.keys, self.count) };
                 let key = |(i, bytes): (usize, &[u8; 32])| {
                     PeerKey::new(*bytes).ok_or_else(|| {
@@ -226,7 +226,7 @@ extern "C" fn apus_region_lock(region: Option<&apus_region>, timeout_ns: u64) ->
         region.check_unlocked()?;
         let timeout = (timeout_ns != FOREVER).then(|| Duration::from_nanos(timeout_ns));
         let guard = region.region.lock(timeout).ok_or_else(Failure::timeout)?;
-        // SAFETY: the region is boxed, and outlives the guard, which its destructor drops first.
+        // SAFETY: the region is boxed, and outlives the guard: the destructor of `apus_region` drops the guard first.
         let guard = unsafe { std::mem::transmute::<RegionGuard<'_>, RegionGuard<'static>>(guard) };
         *region.locked() = Some(Lock { thread: this_thread(), _guard: guard });
         Ok(())
@@ -241,7 +241,7 @@ extern "C" fn apus_region_unlock(region: Option<&apus_region>) -> i32 {
         if locked.as_ref().is_none_or(|lock| lock.thread != this_thread()) {
             return Err(Failure::invalid("this thread has not locked the region"));
         }
-        // The memory is free before another call sees it as unlocked.
+        // The memory is released before another call can see it as unlocked.
         *locked = None;
         Ok(())
     })
@@ -252,7 +252,7 @@ extern "C" fn apus_region_key(region: Option<&apus_region>) -> u64 {
     region.map_or(0, |region| region.region.key().get())
 }
 
-/// Calls `access` with the region and stores its result; returns the status.
+/// Calls `access` with the region and stores its result. Returns the status.
 fn word(
     region: Option<&apus_region>,
     result: Out<'_, u64>,

@@ -1,4 +1,4 @@
-//! `apus_swift`: the algorithm without the transport, for other stacks.
+//! `apus_swift`: the algorithm without the transport, for use in other transports.
 
 use std::ffi::c_char;
 
@@ -38,8 +38,8 @@ pub struct apus_allowance {
     target_ns: u64,
 }
 
-/// Returns the instant of a clock of the caller, whose epoch may be any. Swift takes differences of instants only, modulo 2^64 ps
-/// (213 days), so that the instant may wrap around. It is never [`Time::MAX`], because it is a multiple of 8.
+/// Returns an instant of a clock of the caller, which may have any epoch. Swift uses only differences of instants, modulo
+/// 2^64 ps (213 days), so the instant may wrap around. It is never [`Time::MAX`], because it is a multiple of 8.
 fn time(ns: u64) -> Time {
     Time::from_ps(ns.wrapping_mul(1_000))
 }

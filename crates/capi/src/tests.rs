@@ -1,4 +1,4 @@
-//! Calls that wait, from two sides at once.
+//! Blocking calls, from two sides at the same time.
 
 mod arguments;
 mod regions;
@@ -59,7 +59,7 @@ struct Stats {
     delays: [f64; 4],
 }
 
-// The functions are private to Rust: these are the header's declarations.
+// The functions are private to Rust, so these are the declarations of the header.
 #[allow(improper_ctypes)] // to C, handles are opaque
 unsafe extern "C" {
     fn apus_config_create_insecure(bind: *const c_char, config: *mut *mut apus_config) -> i32;
@@ -189,13 +189,13 @@ unsafe extern "C" {
     ) -> i32;
 }
 
-/// Long compared with any operation on a loopback interface.
+/// A time that is long compared with any operation on a loopback interface.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// A pointer that another thread uses.
+/// A pointer that another thread may use.
 struct Shared<T>(*mut T);
 
-// SAFETY: all functions except those that free may be called from any thread.
+// SAFETY: all functions except those that free a handle may be called from any thread.
 unsafe impl<T> Send for Shared<T> {}
 
 impl<T> Clone for Shared<T> {
@@ -214,7 +214,7 @@ fn ok(status: i32) {
     assert_eq!(status, Status::Ok as i32);
 }
 
-/// A host with settings.
+/// Returns a host with these settings.
 fn host(settings: &[(&CStr, &CStr)]) -> *mut apus_host {
     let (mut config, mut host) = (null_mut(), null_mut());
     // SAFETY: texts, and room for results.
@@ -229,7 +229,7 @@ fn host(settings: &[(&CStr, &CStr)]) -> *mut apus_host {
     host
 }
 
-/// The text of the last error of this thread.
+/// Returns the text of the last error of this thread.
 fn last_error() -> String {
     // SAFETY: a text.
     unsafe { CStr::from_ptr(apus_last_error()) }.to_string_lossy().into_owned()
@@ -263,7 +263,7 @@ fn receive(connection: *mut apus_connection, capacity: usize, timeout_ns: u64) -
     (status, length)
 }
 
-/// Sends a message and waits for its end.
+/// Sends a message and waits for its completion.
 fn send(host: *mut apus_host, connection: *mut apus_connection, bytes: &[u8]) {
     let mut queue = null_mut();
     // SAFETY: handles, an op, bytes that outlive it, and room for results.
@@ -301,7 +301,7 @@ fn a_call_that_receives_does_not_wait_for_another_one() {
     });
     begun.recv().expect("it begins");
     let polling = shared.clone();
-    // Whenever the other call begins to wait: these do not wait with it.
+    // Calls with a timeout of 0 return, whenever the other call begins to wait.
     ends("a call with a timeout of 0", move || {
         for _ in 0..200 {
             assert_eq!(receive(polling.get(), 100, 0).0, Status::Timeout as i32);
@@ -338,7 +338,7 @@ fn an_address_beyond_2_to_the_64_is_invalid() {
         ok(apus_queue_create(client, 1, &raw mut queue));
         let op = Op::to(queue);
         let bytes = buffer.as_mut_ptr().cast();
-        // More often than the queue has room: refused ops release their slots.
+        // Repeated more often than the queue has room, because refused ops release their room.
         for _ in 0..3 {
             let status = [
                 apus_write(here, &raw const op, 1, u64::MAX - 8, bytes, 10, null_mut()),
@@ -386,7 +386,7 @@ fn peers_and_the_owner_change_words() {
         ok(apus_region_load(region, 8, &raw mut word));
         assert_eq!(word, 9);
         let invalid = Status::Invalid as i32;
-        // More often than the queue has room: refused ops release their slots.
+        // Repeated more often than the queue has room, because refused ops release their room.
         for _ in 0..2 {
             let status = [
                 apus_fetch_add(here, &raw const op, key, 4, 1, null_mut()),
@@ -412,7 +412,7 @@ fn peers_and_the_owner_change_words() {
 fn draining_host_ends_its_connections_in_order() {
     let (client, server) = (host(&[]), host(&[]));
     let [here, there] = connect(client, server);
-    // A message that the application has not taken keeps the connection.
+    // A message that the application has not received keeps the connection open.
     send(client, here, &[1; 8]);
     // SAFETY: handles, an op, bytes that outlive it, and room for results.
     unsafe {
@@ -429,7 +429,7 @@ fn draining_host_ends_its_connections_in_order() {
         let refused = || {
             let mut bytes = [0u8; 8];
             let target = bytes.as_mut_ptr().cast();
-            // It is refused, unless the client does not know yet; then the server has no such region.
+            // The read is refused. If the client does not know of the drain yet, the server has no such region.
             let status = apus_read(here, &raw const op, 1, 0, target, 8, null_mut());
             if status == Status::Ok as i32 {
                 let (mut ended, mut count) = ([Completion::default()], 0);
@@ -450,7 +450,7 @@ fn draining_host_ends_its_connections_in_order() {
     free([here, there], [client, server]);
 }
 
-/// Adds a line to the vector that is its context.
+/// Adds a line to the vector to which the context points.
 unsafe extern "C" fn add_line(
     context: *mut c_void,
     level: i32,
@@ -466,7 +466,7 @@ unsafe extern "C" fn add_line(
     lines.lock().expect("no panic").push(line);
 }
 
-/// Has the log get all events, as if they had been enabled before the level was set.
+/// Passes all events to the log, as if they had been enabled before the level was set.
 struct Late;
 
 impl Subscriber for Late {
@@ -491,7 +491,7 @@ impl Subscriber for Late {
     fn exit(&self, _: &Id) {}
 }
 
-/// The log is one per process, so this is the only test that sets it.
+/// The log exists once per process, so this is the only test that sets it.
 #[test]
 fn log_goes_to_the_function_of_the_application_up_to_its_level() {
     let lines: &'static Mutex<Vec<String>> = Box::leak(Box::default());
@@ -564,7 +564,7 @@ fn freeing_a_region_ends_though_a_peer_takes_no_answers() {
         while sent() == 0 {
             ok(apus_host_drive(client));
         }
-        // The client is no longer driven: it sends no acknowledgements.
+        // No call drives the client any more, so it sends no acknowledgements.
         let region = Shared(region);
         ends("the free", move || apus_region_free(region.get()));
         memory.fill(0);
@@ -584,7 +584,7 @@ fn closing_has_a_limit_though_the_peer_takes_no_messages() {
     let patient = (c"idle_timeout", c"3600s");
     let (client, server) = (host(&[patient]), host(&[one, patient]));
     let [here, there] = connect(client, server);
-    // It fills the queue of the server, so that the next one is not acknowledged.
+    // This message fills the queue of the server, so the next one is not acknowledged.
     send(client, here, &[1; 8]);
     let mut queue = null_mut();
     // SAFETY: handles, an op, bytes that outlive it, and room for results.

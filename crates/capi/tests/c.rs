@@ -18,18 +18,18 @@ fn compiler() -> Option<String> {
     available("CC", "cc")
 }
 
-/// The compiler that this variable names, or this one.
+/// Returns the compiler that this variable names, or `usual`, if it is available.
 fn available(variable: &str, usual: &str) -> Option<String> {
     let name = std::env::var(variable).unwrap_or_else(|_| usual.to_owned());
     if Command::new(&name).arg("--version").output().is_ok_and(|o| o.status.success()) {
         return Some(name);
     }
-    // Output of a passing test by `eprintln` is hidden.
+    // The test harness hides `eprintln` output of tests that pass.
     let _ = writeln!(std::io::stderr(), "skipped: no compiler `{name}`");
     None
 }
 
-/// The library that cargo has built for these tests: the newest of its name in their folder.
+/// Returns the library that cargo has built for these tests: the newest file of its name in their folder.
 fn library(ending: &str) -> PathBuf {
     let deps = std::env::current_exe().expect("this test").parent().expect("a folder").to_owned();
     let folders = [deps.as_path(), deps.parent().expect("a folder")];
@@ -37,7 +37,7 @@ fn library(ending: &str) -> PathBuf {
     let files = files.flatten().map(|entry| entry.path());
     let libraries = files.filter(|path| {
         let name = path.file_name().unwrap_or_default().to_string_lossy();
-        // The dot counts: the compiler's `libapus-….rmeta` ends with an a too.
+        // The ending includes the dot, because the compiler's `libapus-….rmeta` ends with an a too.
         let ending = format!(".{ending}");
         (name == format!("libapus{ending}") || name.starts_with("libapus-"))
             && name.ends_with(&ending)
@@ -46,12 +46,12 @@ fn library(ending: &str) -> PathBuf {
     libraries.max_by_key(made).unwrap_or_else(|| panic!("libapus.{ending} in {}", deps.display()))
 }
 
-/// Compiles an example with every warning an error.
+/// Compiles an example; every warning is an error.
 fn compile(compiler: &str, example: &str, shared: bool) -> PathBuf {
     compile_file(&[compiler, "-std=c11"], &format!("examples/{example}.c"), shared)
 }
 
-/// Compiles a file with every warning an error.
+/// Compiles a file; every warning is an error.
 fn compile_file(compiler: &[&str], source: &str, shared: bool) -> PathBuf {
     let source = folder().join(source);
     let name = source.file_stem().expect("a name").to_string_lossy();
@@ -72,7 +72,7 @@ fn compile_file(compiler: &[&str], source: &str, shared: bool) -> PathBuf {
     }
     let done = command.output().expect("a compiler");
     assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
-    // The program needs the library by its name, not where it was when the program was linked.
+    // The program must refer to the library by its name, not by its path when the program was linked.
     let linked = library.display().to_string();
     let bytes = fs::read(&program).expect("the program");
     assert!(!bytes.windows(linked.len()).any(|place| place == linked.as_bytes()), "{linked}");
@@ -83,7 +83,7 @@ fn run(command: &mut Command) -> String {
     run_to(command, 0)
 }
 
-/// Runs a program that ends with this exit code.
+/// Runs a program that must end with this exit code. Returns its output.
 fn run_to(command: &mut Command, code: i32) -> String {
     let done = command.output().expect("run");
     let said = String::from_utf8_lossy(&done.stdout).into_owned();
@@ -111,7 +111,7 @@ fn ping_pong_and_bulk_between_two_processes_in_c() {
     assert!(said.contains("status 1: cipher: nothing is sealed without keys"), "{said}");
     assert!(said.contains("status 1: accept_ciphers: unknown cipher `aegis-128`"), "{said}");
     assert!(said.contains("status 20: the peer does not accept the cipher aes-256-gcm"), "{said}");
-    // The client closed the connection: the server's last wait ends with that.
+    // The client closed the connection, so the server's last wait ends.
     assert!(server.wait().expect("it ends").success());
     for file in [program, key] {
         fs::remove_file(file).expect("the file");

@@ -195,7 +195,8 @@ mod tests {
         assert_eq!(regulator.part(at(100_000_000)), 1.0);
     }
 
-    /// With marks below the target the part grows by the same amount each time; it never falls below its least value.
+    /// With marks below the target the fraction grows by the same amount each time; it never falls below its
+    /// minimum.
     #[test]
     fn marks_slow_the_rise_and_the_part_has_a_least_value() {
         let mut regulator = Regulator::new(RULES, at(0));

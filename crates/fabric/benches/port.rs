@@ -20,7 +20,7 @@ const RATE: Rate = Rate::from_gbps(100);
 const KINDS: [(&str, PortKind); 3] =
     [("fifo", PortKind::Fifo), ("strict", PortKind::Lazy), ("class", PortKind::Event)];
 
-/// The next events of one link: an arrival and, for a class port, a service.
+/// The next events of one link: an arrival and, for a port served by events, a service.
 #[derive(Default)]
 struct Two {
     arrival: Option<Time>,
@@ -65,7 +65,7 @@ fn wire() -> Topology {
     Topology { hosts: 2, switches: Vec::new(), links: vec![link] }
 }
 
-/// Bursts of 64 packets of two sizes through one port: send, serve, arrive, take.
+/// Sends bursts of 64 packets of two sizes through one port: send, serve, arrive, take.
 fn one_port(c: &mut Criterion) {
     const BURST: u64 = 64;
     let mut group = c.benchmark_group("one port");
@@ -126,7 +126,7 @@ impl Heap {
     }
 }
 
-/// Every host keeps 16 packets in flight to the host four pods further on: 6 hops each.
+/// Every host keeps 16 packets in flight to the host four pods away: 6 hops each.
 fn fat_tree(c: &mut Criterion) {
     const DELIVERIES: u64 = 10_000;
     let mut group = c.benchmark_group("fat tree k=8, packet-hops");

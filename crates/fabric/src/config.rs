@@ -1,4 +1,4 @@
-//! How an egress port is configured, and which kind of port that needs.
+//! Configuration of an egress port, and the kind of port that it requires.
 
 use alloc::format;
 use alloc::string::String;
@@ -13,29 +13,29 @@ use crate::scheduler::SchedulerKind;
 /// The memory in which a port keeps its packets.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Buffer {
-    /// The port's own: a packet is dropped if the occupancy with it would exceed this.
-    /// [`Bytes::MAX`] is "unlimited".
+    /// Memory of the port alone: a packet is dropped if it would raise the occupancy above this
+    /// size. [`Bytes::MAX`] is "unlimited".
     Own(Bytes),
     /// The pool of the switch ([`SwitchSpec::shared_buffer`]), with dynamic thresholds (Choudhury
     /// and Hahne, "Dynamic Queue Length Thresholds for Shared-Memory Packet Switches", IEEE/ACM ToN
-    /// 6(2), 1998). A packet is dropped if the queue of its class at this port, with the packet,
-    /// would exceed `alpha` times the free space of the pool, or if the pool is full.
+    /// 6(2), 1998). A packet is dropped if the pool is full, or if with the packet the queue of its
+    /// class at this port would exceed `alpha` times the free space of the pool.
     ///
     /// [`SwitchSpec::shared_buffer`]: crate::SwitchSpec::shared_buffer
     Shared {
-        /// Threshold of a queue over free memory, above 0.
+        /// Threshold of a queue as a multiple of the free memory, above 0.
         alpha: f64,
     },
 }
 
-/// A token bucket: a class may send `rate` in the long run and `burst` at once.
+/// A token bucket: a class may send at `rate` in the long run, and `burst` bytes at once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RateLimit {
     /// Tokens per time, in wire bytes: the long-run rate of the class.
     pub rate: Rate,
-    /// Size of the bucket, full at the start. A packet is served when the bucket holds tokens for
-    /// all of it. A packet larger than the bucket is served when the bucket is full, and leaves a
-    /// negative number of tokens.
+    /// Size of the bucket, which is full at the start. A packet is served when the bucket holds
+    /// tokens for all of its bytes. A packet larger than the bucket is served when the bucket is
+    /// full, and leaves a negative number of tokens.
     pub burst: Bytes,
 }
 
@@ -47,32 +47,34 @@ pub struct ClassConfig<W> {
     pub priority: u8,
     /// Share within the level, above 0.
     pub weight: u32,
-    /// Most bytes that the class may hold in the port, on top of the port's [`Buffer`].
+    /// Maximum number of bytes that the class may hold in the port, in addition to the limit of the
+    /// port's [`Buffer`].
     pub limit: Bytes,
-    /// Most packets of the class that may wait in the port, the one in service not counted.
+    /// Maximum number of queued packets of the class in the port, without the one in service.
     pub limit_packets: u32,
     /// Token bucket in front of the class. At most one class of a port may have one.
     pub rate_limit: Option<RateLimit>,
-    /// What happens to a packet for which the class has no room; `None`: it is dropped.
+    /// Trimming of packets for which the class has no room; `None`: they are dropped.
     pub trim: Option<Trim>,
     /// Switch half that sees the class's packets; each class has its own copy.
     pub algorithm: W,
 }
 
 /// Trimming: a data packet for which its class has no room loses its payload, and its header joins
-/// another class (unverified: Handley et al., NDP, SIGCOMM 2017; uet-htsim 40ccb05). The network says
-/// which packets have a payload to lose ([`Network::trim_packets`](crate::Network::trim_packets)).
+/// another class (unverified: Handley et al., NDP, SIGCOMM 2017; uet-htsim 40ccb05). The network
+/// determines which packets have a payload that can be removed
+/// ([`Network::trim_packets`](crate::Network::trim_packets)).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Trim {
-    /// Class of the headers, which keep it on the rest of their path.
+    /// Class of the headers, which they keep on the rest of their path.
     pub class: ClassId,
     /// Wire bytes of a header.
     pub bytes: u32,
-    /// Whether, with probability 1/2, the last packet of the queue is trimmed instead of the arriving one.
-    /// Without it, senders in step may lose the payload of each packet.
+    /// Whether, with probability 1/2, the last packet of the queue is trimmed instead of the
+    /// arriving one. Otherwise synchronised senders may lose the payload of each packet.
     pub tail: bool,
-    /// Whether headers are kept. If not, packets are dropped as without trimming, and `tail` decides which
-    /// (uet-htsim 40ccb05, `-disable_trim`).
+    /// Whether headers are kept. If not, packets are dropped as without trimming, and `tail`
+    /// determines which ones (uet-htsim 40ccb05, `-disable_trim`).
     pub keeps_headers: bool,
     /// Seed of the port's stream of random numbers.
     pub seed: u64,
@@ -96,42 +98,43 @@ impl<W: Default> Default for ClassConfig<W> {
 /// An egress port.
 #[derive(Clone, Debug)]
 pub struct PortConfig<W> {
-    /// Rate of the link behind it.
+    /// Rate of the link behind the port.
     pub rate: Rate,
     /// Buffer of the port.
     pub buffer: Buffer,
     /// Classes of the port, at least one, with at most 64 different priorities;
     /// [`ClassId`](apus_units::ClassId) is the index.
     pub classes: Vec<ClassConfig<W>>,
-    /// Chooses among classes of the same priority.
+    /// Scheduler of classes of the same priority.
     pub scheduler: SchedulerKind,
     /// Whether classes will be paused ([`Network::set_paused`](crate::Network::set_paused)).
     pub pausable: bool,
-    /// Whether the link will fail or change its rate
+    /// Whether the link will fail, lose packets or change its rate
     /// ([`Network::set_link_up`](crate::Network::set_link_up),
+    /// [`Network::set_impairment`](crate::Network::set_impairment),
     /// [`Network::set_rate`](crate::Network::set_rate)).
     pub variable: bool,
 }
 
-/// How a port finds the departures of its packets, the simplest way first. All ways agree to the
-/// picosecond where several apply.
+/// How a port finds the departures of its packets, the simplest kind first. Where several kinds are
+/// possible, they give equal results to the picosecond.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum PortKind {
-    /// When a packet joins: for one class. One event per hop.
+    /// When a packet joins: for a port with one class. One event per hop.
     Fifo,
-    /// When the port is used next: for classes that nothing can stop, in strict priority or by weights,
-    /// trimmed or not. One event per hop.
+    /// When the port is used next: for classes that nothing can stop, in strict priority or by
+    /// weights, with or without trimming. One event per hop.
     Lazy,
-    /// By an event: for every option of a port. Needs a service event for each packet behind which
+    /// By events: for every option of a port. Needs a service event for each packet behind which
     /// another is queued, or for every packet if the link can be stopped or the memory is shared.
     Event,
 }
 
-/// Most priorities of a port, which has a bit for each in one word.
+/// Maximum number of priorities of a port. Rationale: one bit for each in a 64-bit word.
 const MAX_LEVELS: usize = 64;
 
 impl<W: SwitchHalf> PortConfig<W> {
-    /// A port of one class with its own buffer, no switch half.
+    /// Returns a port with one class, its own buffer and no switch half.
     #[must_use]
     pub fn new(rate: Rate, buffer: Bytes) -> Self
     where
@@ -156,7 +159,7 @@ impl<W: SwitchHalf> PortConfig<W> {
         self
     }
 
-    /// The kind of port that this needs.
+    /// Returns the kind of port that this configuration requires.
     #[must_use]
     pub fn kind(&self) -> PortKind {
         if !self.is_steady() {
@@ -168,7 +171,8 @@ impl<W: SwitchHalf> PortConfig<W> {
         }
     }
 
-    /// Returns `true` if departures follow only from arrivals, and nothing else has to know them at once.
+    /// Returns `true` if departures follow only from arrivals, and nothing else needs them
+    /// immediately.
     fn is_steady(&self) -> bool {
         let is_steady = |class: &ClassConfig<W>| {
             class.rate_limit.is_none() && !class.algorithm.acts_on_dequeue()

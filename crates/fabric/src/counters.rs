@@ -10,7 +10,7 @@ use apus_units::{Bytes, PortId, Span, Time};
 /// The reason for dropping a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum DropReason {
-    /// The buffer of an egress port had no room for it.
+    /// The buffer of an egress port had no room for the packet.
     Buffer,
     /// The TTL of the packet reached 0 at a switch.
     Ttl,
@@ -18,9 +18,9 @@ pub enum DropReason {
     SwitchHalf,
     /// The link behind the egress port was down.
     LinkDown,
-    /// The link lost it: an [`Impairment`](crate::Impairment).
+    /// The link lost the packet: an [`Impairment`](crate::Impairment).
     Loss,
-    /// The link corrupted it, and its checksum failed at the far end.
+    /// The link corrupted the packet, and its checksum failed at the far end.
     Corruption,
     /// The queue of a rate-limited class was full: credits beyond their share of the link.
     RateLimit,
@@ -76,55 +76,55 @@ impl Count {
     }
 }
 
-/// Counters of an egress port up to some instant.
+/// Counters of an egress port up to a given time.
 ///
-/// `offered + lost = dropped + sent + queued` at any instant.
+/// `offered + lost = dropped + sent + queued` holds at any time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PortCounters {
-    /// Packets that were to go out through the port.
+    /// Packets that were offered to the port.
     pub offered: Count,
     /// Packets dropped at the port, for any reason.
     pub dropped: Count,
     /// Packets whose last bit has left.
     pub sent: Count,
-    /// Packets that were dropped after that, by an [`Impairment`](crate::Impairment) of the link: they count in `sent`
-    /// and in `dropped`.
+    /// Packets that an [`Impairment`](crate::Impairment) of the link dropped after they had left:
+    /// they count in `sent` and in `dropped`.
     pub lost: Count,
     /// Packets in the port, the packet in service included.
     pub queued: Count,
     /// Accepted packets whose ECN codepoint was changed to `Congested` by the switch half of this
     /// port.
     pub marked: u64,
-    /// Packets that lost their payload here ([`Trim`](crate::Trim)). Each counts in `offered` with the
-    /// bytes of its header only.
+    /// Packets that lost their payload here ([`Trim`](crate::Trim)). In `offered`, each counts only
+    /// the bytes of its header.
     pub trimmed: u64,
-    /// Headers of trimmed packets that were dropped here, for lack of room in their class: packets of
-    /// which the receiver learns nothing.
+    /// Headers of trimmed packets that were dropped here, for lack of room in their class. The
+    /// receiver learns nothing of these packets.
     pub headers_lost: u64,
-    /// Times that a class of the port was paused.
+    /// Number of times a class of the port was paused.
     pub pauses: u64,
     /// The largest occupancy so far, the arriving packet included.
     pub max_queue: Bytes,
     /// Exact time integral of the occupancy, in byte-picoseconds: the sum over accepted packets of
     /// wire bytes times the time in the port.
     pub byte_time: u128,
-    /// Exact time integral of the number of packets, in packet-picoseconds. Divided by the packets
-    /// sent it is the mean time in the port (Little's law).
+    /// Exact time integral of the number of packets, in packet-picoseconds. Divided by the number
+    /// of packets sent, it is the mean time in the port (Little's law).
     pub packet_time: u128,
 }
 
-/// Counters of one class of an egress port up to some instant.
+/// Counters of one class of an egress port up to a given time.
 ///
-/// `offered + lost = dropped + sent + queued` at any instant.
+/// `offered + lost = dropped + sent + queued` holds at any time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ClassCounters {
-    /// Packets of the class that were to go out through the port.
+    /// Packets of the class that were offered to the port.
     pub offered: Count,
     /// Packets dropped at the port.
     pub dropped: Count,
     /// Packets of the class whose last bit has left.
     pub sent: Count,
-    /// Packets of the class that count in `sent` and in `dropped`: see [`PortCounters::lost`].
+    /// Packets of the class that count both in `sent` and in `dropped`: see [`PortCounters::lost`].
     pub lost: Count,
     /// Packets of the class in the port, a packet in service included.
     pub queued: Count,
@@ -136,7 +136,7 @@ impl ClassCounters {
     }
 }
 
-/// Returns the packets whose last bit has left. Of those dropped, `lost` ones had left too.
+/// Returns the packets whose last bit has left. Of the dropped packets, `lost` ones had also left.
 fn sent(offered: Count, [dropped, lost]: [Count; 2], queued: Count) -> Count {
     Count {
         packets: offered.packets + lost.packets - dropped.packets - queued.packets,
@@ -149,11 +149,11 @@ fn sent(offered: Count, [dropped, lost]: [Count; 2], queued: Count) -> Count {
 #[derive(Clone, Debug, Default)]
 #[repr(C)]
 pub(crate) struct Tally {
-    /// Sum over packets of the time at which each left minus that at which it joined, as far as
-    /// these are known. Packets in the port have yet to leave, so that the sum may be negative (and
+    /// Sum over packets of the time at which each left minus the time at which it joined, as far as
+    /// these are known. Packets in the port have not left yet, so the sum may be negative (and
     /// wraps).
     packet_time: u128,
-    /// The same, each multiplied by the bytes of its packet.
+    /// The same sum, with each term multiplied by the bytes of its packet.
     byte_time: u128,
     pub(crate) offered: Count,
     pub(crate) max_queue_bytes: u64,
@@ -162,7 +162,7 @@ pub(crate) struct Tally {
 }
 
 impl Tally {
-    /// A packet joins the port at `now`.
+    /// Counts a packet that joins the port at `now`.
     #[inline]
     pub(crate) fn joins(&mut self, now: Time, bytes: u32) {
         let now = u128::from(now.as_ps());
@@ -170,13 +170,13 @@ impl Tally {
         self.byte_time = self.byte_time.wrapping_sub(now * u128::from(bytes));
     }
 
-    /// A packet that joined leaves the port at `at`.
+    /// Counts a packet that leaves the port at `at`.
     #[inline]
     pub(crate) fn leaves(&mut self, at: Time, bytes: u32) {
         self.stays(at.since(Time::ZERO), bytes);
     }
 
-    /// A packet stays in the port for `span`, or for this much longer.
+    /// Adds `span` to the time for which a packet stays in the port.
     #[inline]
     pub(crate) fn stays(&mut self, span: Span, bytes: u32) {
         let span = u128::from(span.as_ps());
@@ -184,12 +184,12 @@ impl Tally {
         self.byte_time = self.byte_time.wrapping_add(span * u128::from(bytes));
     }
 
-    /// A packet stays in the port for less by `span`.
+    /// Subtracts `span` from the time for which a packet stays in the port.
     pub(crate) fn stays_less(&mut self, span: Span, bytes: u32) {
         self.joins(Time::ZERO + span, bytes);
     }
 
-    /// The counters of a port that holds `queued`, and whose link has `lost` packets.
+    /// Returns the counters of a port that holds `queued`, and whose link has `lost` packets.
     pub(crate) fn counters(&self, queued: Count, lost: Count) -> PortCounters {
         PortCounters {
             offered: self.offered,
@@ -208,15 +208,15 @@ impl Tally {
     }
 }
 
-/// Packets dropped, by reason in the order of [`DropReason::ALL`].
+/// Number of dropped packets, by reason in the order of [`DropReason::ALL`].
 pub type Drops = [u64; DropReason::ALL.len()];
 
-/// Packets dropped, by egress port and reason. Takes no memory before the first drop.
+/// Number of dropped packets, by egress port and reason. Takes no memory before the first drop.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct DropLog(Vec<Drops>);
 
 impl DropLog {
-    /// Counts a packet that was to leave by `port`.
+    /// Counts the drop of a packet that was to leave by `port`.
     #[cold]
     pub(crate) fn note(&mut self, port: PortId, reason: DropReason) {
         if self.0.len() <= port.index() {
@@ -225,7 +225,7 @@ impl DropLog {
         self.0[port.index()][reason as usize] += 1;
     }
 
-    /// The drops at `port`.
+    /// Returns the drops at `port`.
     pub(crate) fn at(&self, port: PortId) -> Drops {
         self.0.get(port.index()).copied().unwrap_or_default()
     }
@@ -234,18 +234,18 @@ impl DropLog {
 /// Counters of the network as a whole, in packets.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counters {
-    /// Packets that hosts handed to [`Network::send`](crate::Network::send), accepted or not, and
+    /// Packets that hosts passed to [`Network::send`](crate::Network::send), accepted or not, and
     /// packets made by switches.
     pub sent: u64,
     /// Signals of switches to sources, included in `sent`.
     pub signals: u64,
     /// Wire bytes of the signals.
     pub signal_bytes: u64,
-    /// Times that a switch paused a class of a port ([`PfcConfig`](crate::PfcConfig)).
+    /// Number of times a switch paused a class of a port ([`PfcConfig`](crate::PfcConfig)).
     pub pauses: u64,
     /// Packets that lost their payload in a port.
     pub trimmed: u64,
-    /// Headers of such packets that were dropped in the same port.
+    /// Headers of trimmed packets that were dropped in the port that trimmed them.
     pub headers_lost: u64,
     /// Packets that reached their host.
     pub delivered: u64,
@@ -254,13 +254,13 @@ pub struct Counters {
 }
 
 impl Counters {
-    /// Packets dropped for any reason.
+    /// Returns the number of packets dropped for any reason.
     #[must_use]
     pub fn dropped_total(&self) -> u64 {
         self.dropped.iter().sum()
     }
 
-    /// Packets in ports and on links.
+    /// Returns the number of packets in ports and on links.
     #[must_use]
     pub fn in_flight(&self) -> u64 {
         self.sent - self.delivered - self.dropped_total()
@@ -284,11 +284,11 @@ impl Counters {
         }
     }
 
-    /// Checks that every packet was delivered, dropped, or is one of the `held` in ports and on
-    /// links, of the `pooled` in the pools.
+    /// Checks that every packet was delivered or dropped, or is one of the `held` packets in ports
+    /// and on links; `pooled` is the number of packets in the pools.
     ///
     /// # Errors
-    /// With the numbers that do not add up.
+    /// Returns the numbers if they do not add up.
     pub fn check(&self, held: u64, pooled: u64) -> Result<(), String> {
         let accounted = self.delivered + self.dropped_total() + held;
         if accounted != self.sent {

@@ -1,4 +1,5 @@
-//! Links that lose, corrupt or hold back packets at random, from a stream given at construction.
+//! Links that lose, corrupt or hold back packets at random, with a random stream given at
+//! construction.
 
 use apus_units::Span;
 use apus_units::random::SplitMix64;
@@ -10,7 +11,7 @@ use crate::counters::DropReason;
 /// departures.
 #[derive(Clone, Debug)]
 pub struct Impairment {
-    /// Applies to packets whose 64-bit random draw is below this threshold.
+    /// Threshold: the impairment applies to packets whose 64-bit random draw is below it.
     threshold: u64,
     fate: Fate,
     stream: SplitMix64,
@@ -21,32 +22,34 @@ pub struct Impairment {
 pub(crate) enum Fate {
     /// The packet is dropped.
     Drop(DropReason),
-    /// The packet enters the link later by this span; other packets may overtake it.
+    /// The packet enters the link later by this span; later packets may overtake it.
     Hold(Span),
 }
 
 impl Impairment {
-    /// Packets are lost with this probability, from 0 to 1; `seed` begins the stream.
+    /// Returns an impairment that loses packets with this probability, from 0 to 1; `seed` starts
+    /// the random stream.
     #[must_use]
     pub fn loss(probability: f64, seed: u64) -> Self {
         Self::new(probability, Fate::Drop(DropReason::Loss), seed)
     }
 
-    /// Packets are corrupted with this probability, from 0 to 1; the far end's checksum finds it.
+    /// Returns an impairment that corrupts packets with this probability, from 0 to 1; the checksum
+    /// at the far end detects it.
     #[must_use]
     pub fn corruption(probability: f64, seed: u64) -> Self {
         Self::new(probability, Fate::Drop(DropReason::Corruption), seed)
     }
 
-    /// Packets are held back by `delay` with this probability, from 0 to 1, so that those behind
-    /// overtake them.
+    /// Returns an impairment that holds packets back by `delay` with this probability, from 0 to 1,
+    /// so that later packets overtake them.
     #[must_use]
     pub fn reordering(probability: f64, delay: Span, seed: u64) -> Self {
         Self::new(probability, Fate::Hold(delay), seed)
     }
 
     fn new(probability: f64, fate: Fate, seed: u64) -> Self {
-        // The conversion saturates: probability 1 spares one draw in 2^64.
+        // The conversion saturates, so that probability 1 does not apply to one draw in 2^64.
         let threshold = (probability * (u64::MAX as f64)) as u64;
         Self { threshold, fate, stream: SplitMix64::new(seed) }
     }

@@ -1,10 +1,10 @@
-//! Links, ports, switches, routing and topologies as passive parts.
+//! Links, ports, switches, routing and topologies as passive components.
 //!
-//! The fabric does no I/O, reads no clock, draws no random number and holds no queue of events. Its
-//! user (the simulator, later a software switch) owns the clock: it hands packets in with
-//! [`Network::send`], stores the events that the fabric requests through [`Schedule`], and returns
-//! each through [`Network::handle`] at its time. The payload `P` of a packet belongs to the user;
-//! the fabric never reads it.
+//! The fabric does no I/O, reads no clock, uses random numbers only from seeded streams and holds
+//! no queue of events. Its user (the simulator, later a software switch) owns the clock. The user
+//! hands packets in with [`Network::send`], stores the events that the fabric requests through
+//! [`Schedule`], and returns each one through [`Network::handle`] at its time. The payload `P` of a
+//! packet belongs to the user; the fabric never reads it.
 //!
 //! # Ports
 //!
@@ -18,27 +18,29 @@
 //! later than now, the packet in service included. A packet that departs at exactly now is not
 //! counted.
 //!
-//! There is one type of port: a link, its counters, a buffer, classes and their order of service. Its
-//! kind ([`PortKind`]) follows from its [`PortConfig`] and says how the port finds the departures of
-//! packets:
+//! There is one type of port: a link, its counters, a buffer, and classes with their order of
+//! service. The kind of a port ([`PortKind`]) follows from its [`PortConfig`] and determines how
+//! the port finds the departures of packets:
 //!
 //! * a FIFO port has one class, its own buffer, and nothing that could change a departure once it
 //!   is known. It computes the departure when the packet arrives and needs one event per hop;
 //! * a lazy port has several classes, in strict priority or with weights, may trim packets, and is
-//!   otherwise like a FIFO port. The order of departures depends on later arrivals, so the port chooses
-//!   packets when it is next used: when a packet arrives, or reaches the end of the link. It also needs
-//!   one event per hop;
+//!   otherwise like a FIFO port. The order of departures depends on later arrivals. The port therefore
+//!   chooses packets when it is next used: when a packet arrives, or reaches the end of the link. It
+//!   also needs one event per hop;
 //! * a port served by events supports every option: pausing, a rate limit, a shared buffer, switch
-//!   halves that act on dequeue, a variable rate or failures. It
-//!   needs an additional service event for each packet behind which another is queued, or for every
-//!   packet if its link can be stopped or its memory is shared.
+//!   halves that act on dequeue, a variable rate or failures. It needs an additional service event for
+//!   each packet behind which another is queued, or for every packet if its link can be stopped or its
+//!   memory is shared.
 //!
-//! Where several kinds are possible, they agree to the picosecond (`tests/it/differential.rs`).
+//! Where several kinds are possible, they give equal results to the picosecond
+//! (`tests/it/differential.rs`).
 //!
 //! # Events
 //!
-//! For each port and kind of event at most one is pending at any time, it is never moved to another
-//! time, and cancelled only when a link loses the packets on it; see [`FabricEvent`].
+//! For each port and kind of event at most one event is pending at any time. A pending event is
+//! never moved to another time, and cancelled only when a link loses the packets on it; see
+//! [`FabricEvent`].
 //!
 //! # Example
 //!

@@ -53,11 +53,11 @@ pub enum Outcome {
         /// The packet.
         packet: PacketRef,
     },
-    /// A packet moved on, or a port served its queue: no action is required.
+    /// A packet moved on, or a port served its queue; the caller need not act.
     Forwarded,
-    /// The packet that arrived at a switch is gone.
+    /// A packet that arrived at a switch was dropped.
     Dropped(DropReason),
-    /// A switch paused a class of a host's port or ended a pause ([`Network::is_paused`]).
+    /// A switch paused a class of a host's port or ended such a pause ([`Network::is_paused`]).
     Paused {
         /// The host.
         host: HostId,
@@ -67,20 +67,20 @@ pub enum Outcome {
 }
 
 /// A network of one topology, built by [`Topology::build`](crate::Topology::build). `P` is the
-/// user's part of a packet.
+/// user's payload of a packet.
 ///
-/// `now` never goes back from one call to the next, and every event due before `now` has been
+/// Successive calls must not decrease `now`, and every event due before `now` must have been
 /// handled.
 pub struct Network<P, W> {
     ports: Vec<Port<W>>,
     common: Common<P>,
     paths: Paths,
     path_sets: PathSets,
-    /// Rules by which switches choose.
+    /// Rules by which switches choose the next hop.
     choosers: Vec<Chooser>,
-    /// By link: its ends a and b.
+    /// Ends a and b of each link.
     ends: Vec<(Node, Node)>,
-    /// By switch.
+    /// Name of each switch.
     names: Vec<String>,
     /// Buffer in which a path is assembled before it is stored.
     scratch: Vec<PortId>,
@@ -110,13 +110,14 @@ impl<P, W: SwitchHalf> Network<P, W> {
         }
     }
 
-    /// Sets how ports remove the payload of packets ([`Trim`](crate::Trim)). Without it, ports drop
-    /// them.
+    /// Sets the function that removes the payload of packets ([`Trim`](crate::Trim)). Without it,
+    /// ports drop packets instead of trimming them.
     pub fn trim_packets(&mut self, remove: RemovePayload<P>) {
         self.common.trim = Some(remove);
     }
 
-    /// Host `host` hands `packet`, which has a route from that host, to its NIC's egress port.
+    /// Sends `packet` from host `host`: passes it to the egress port of its NIC. The packet's route
+    /// must start at that host.
     #[inline]
     pub fn send<S: Schedule>(
         &mut self,
@@ -130,8 +131,8 @@ impl<P, W: SwitchHalf> Network<P, W> {
         self.send_held(host, InFlight { arrives: now, packet, bytes }, schedule)
     }
 
-    /// Stores a packet that a host will [send](Network::send_held), with the telemetry that an
-    /// acknowledgement returns if its fields say so.
+    /// Stores a packet that a host will [send](Network::send_held), with its telemetry if the
+    /// packet is an acknowledgement that returns telemetry.
     #[inline(always)]
     pub fn hold(&mut self, mut packet: Packet<P>, telemetry: Option<&Telemetry>) -> PacketRef {
         packet.hop = 0;
@@ -143,7 +144,8 @@ impl<P, W: SwitchHalf> Network<P, W> {
         packet
     }
 
-    /// Sends a packet that was stored before, at the time at which it arrives at the NIC.
+    /// Sends a packet that was stored by [`Network::hold`], at the time at which it arrives at the
+    /// NIC.
     #[inline(always)]
     pub fn send_held<S: Schedule>(
         &mut self,
@@ -155,8 +157,8 @@ impl<P, W: SwitchHalf> Network<P, W> {
         self.send_by(host, port, packet, schedule)
     }
 
-    /// Sends a packet like [`Network::send_held`], whose route begins at `port`. With many flows, the route of a packet
-    /// is in no cache, and most hosts have one port.
+    /// Sends a packet like [`Network::send_held`], whose route begins at `port`. The port is an
+    /// argument because, with many flows, the route of a packet is in no cache.
     #[inline(always)]
     pub fn send_by<S: Schedule>(
         &mut self,
@@ -200,7 +202,7 @@ impl<P, W: SwitchHalf> Network<P, W> {
         Outcome::Forwarded
     }
 
-    /// A packet arrives at the end of a link: the hop, event by event.
+    /// Handles the arrival of a packet at the end of a link: one hop, event by event.
     #[inline(always)]
     fn arrive<S: Schedule>(&mut self, now: Time, by: PortId, schedule: &mut S) -> Outcome {
         let port = &mut self.ports[by.index()];
@@ -222,8 +224,8 @@ impl<P, W: SwitchHalf> Network<P, W> {
         }
     }
 
-    /// A packet that arrived at a switch gets its next hop: returns the egress port by which it
-    /// leaves; `None` if it was dropped, because it has visited too many switches.
+    /// Advances a packet that arrived at a switch to its next hop. Returns the egress port by which
+    /// it leaves; `None` if it was dropped because it has visited too many switches.
     #[inline(always)]
     fn pass<S: Schedule>(
         &mut self,
@@ -238,11 +240,12 @@ impl<P, W: SwitchHalf> Network<P, W> {
         self.pass_otherwise(now, packet, schedule)
     }
 
-    /// A packet joins the port by which it leaves the node where it arrived, unless the node or the port
-    /// has no room for it. It arrived before any pending event of the port.
+    /// Adds a packet to the port by which it leaves the node where it arrived, unless the node or
+    /// the port has no room for it. The packet must have arrived before any pending event of the
+    /// port.
     ///
     /// # Errors
-    /// The reason for the drop, which the counters record.
+    /// Returns the reason for the drop, which the counters record.
     #[inline(always)]
     pub fn enter<S: Schedule>(
         &mut self,
@@ -256,8 +259,9 @@ impl<P, W: SwitchHalf> Network<P, W> {
         self.enter_slowly(port, packet, schedule)
     }
 
-    /// A packet joins a port that is served by events like [`Network::enter`], if nothing but a limit can stop it and no
-    /// service is due before. Otherwise returns `false`, without effect on the packet.
+    /// Adds a packet to a port that is served by events like [`Network::enter`], if only a limit
+    /// can stop it and no earlier service is due. Otherwise returns `false`, without effect on the
+    /// packet.
     #[inline(always)]
     pub fn enter_unhindered<S: Schedule>(
         &mut self,
@@ -268,8 +272,9 @@ impl<P, W: SwitchHalf> Network<P, W> {
         self.ports[port.index()].accept_unhindered(packet, &self.common, schedule)
     }
 
-    /// A packet joins a port that may be of any kind. Sends what the port or its switch answers.
-    #[inline(never)] // one copy beside the short paths
+    /// Adds a packet to a port of any kind. Sends the signals and pauses that the port or its
+    /// switch requests.
+    #[inline(never)] // one copy in addition to the short paths
     fn enter_slowly<S: Schedule>(
         &mut self,
         port: PortId,
@@ -307,33 +312,34 @@ impl<P, W: SwitchHalf> Network<P, W> {
         self.ports[port.index()].arriving(now, &mut self.common, schedule)
     }
 
-    /// Takes a delivered packet out and frees its slot.
+    /// Removes a delivered packet and frees its slot.
     ///
     /// # Panics
-    /// If it was already taken out.
+    /// If it was already removed.
     #[inline]
     pub fn take(&mut self, packet: PacketRef) -> Packet<P> {
         self.common.pool.take(packet)
     }
 
-    /// Frees a delivered packet that its host has read where it is.
+    /// Frees a delivered packet that its host has read in place.
     ///
     /// # Panics
-    /// If it was already taken out.
+    /// If it was already removed.
     #[inline]
     pub fn release(&mut self, packet: PacketRef) {
         self.common.pool.release(packet);
     }
 
-    /// Returns the packets in flight and those delivered but not yet taken out.
+    /// Returns the packets in flight and those that are delivered but not yet removed.
     #[inline]
     #[must_use]
     pub const fn pool(&self) -> &PacketPool<P> {
         &self.common.pool
     }
 
-    /// Stores the path of a flow between two hosts, or between ports of theirs ([`Terminal`]). `key` identifies the
-    /// flow, the same in both directions; another `label` draws another path (which may turn out to be the same).
+    /// Stores the path of a flow between two hosts, or between given ports of two hosts
+    /// ([`Terminal`]). `key` identifies the flow and is the same in both directions. Another
+    /// `label` draws another path, which may turn out to be the same.
     ///
     /// # Errors
     /// If no path exists, or there are too many routes.
@@ -348,8 +354,9 @@ impl<P, W: SwitchHalf> Network<P, W> {
         self.common.routes.insert(&self.scratch)
     }
 
-    /// Stores all shortest paths between two hosts, in both directions, and returns those from `src`, or those around
-    /// [links that are avoided](Self::set_detours). They are stored once, whatever the number of flows.
+    /// Stores all shortest paths between two hosts, in both directions, or detours if [links are
+    /// avoided](Self::set_detours). Returns the paths from `src`. The paths of a pair are stored
+    /// once, independent of the number of flows.
     ///
     /// # Errors
     /// If no path exists, or there are too many routes.
@@ -363,7 +370,8 @@ impl<P, W: SwitchHalf> Network<P, W> {
         self.path_sets.current(&self.paths, &mut self.common.routes, ends, chosen)
     }
 
-    /// Stores all shortest paths like [`Network::path_set`], and returns them whatever links are avoided.
+    /// Stores all shortest paths like [`Network::path_set`], and returns them even if links are
+    /// avoided.
     ///
     /// # Errors
     /// If no path exists, or there are too many routes.
@@ -378,7 +386,7 @@ impl<P, W: SwitchHalf> Network<P, W> {
     }
 
     /// Stores the path of a flow like [`Network::route`], for flows that change their path during a
-    /// simulation: equal paths are stored once, so that the memory of routes is bounded.
+    /// simulation. Equal paths are stored once, so that the memory of routes is bounded.
     ///
     /// # Errors
     /// If no path exists, or there are too many routes.
@@ -396,12 +404,13 @@ impl<P, W: SwitchHalf> Network<P, W> {
         self.common.routes.insert_shared(&self.scratch)
     }
 
-    /// Stores the detours of the [sets of paths](Self::path_set) stored so far for each of these states, in
-    /// which switches avoid links. All parts of a network must do so at the same point, so that
-    /// identifiers agree. Those of sets that are stored later follow as they are needed.
+    /// Stores detours for all [sets of paths](Self::path_set) stored so far, for each of these
+    /// states in which switches avoid links. All parts of a network must call it at the same point,
+    /// so that identifiers agree. Detours of sets that are stored later are added as they are
+    /// needed.
     ///
     /// # Errors
-    /// If there are too many of them.
+    /// If the detours need too many routes.
     pub fn prepare_detours(&mut self, states: &[Avoided]) -> Result<(), RouteError> {
         let chosen = !self.choosers.is_empty();
         self.path_sets.prepare(states, &mut self.paths, &mut self.common.routes, chosen)
@@ -413,23 +422,24 @@ impl<P, W: SwitchHalf> Network<P, W> {
         self.path_sets.is_avoiding()
     }
 
-    /// Switches avoid what this state says from now on; `None`: nothing. It holds for paths that are resolved
-    /// later by [`Network::path_set`] and [`Network::reroute`].
+    /// Makes switches avoid the links of this state from now on; with `None` they avoid none.
+    /// Applies to paths that are resolved later by [`Network::path_set`] and [`Network::reroute`].
     pub fn set_detours(&mut self, state: Option<usize>) {
         let avoided = self.path_sets.set_state(state);
         self.paths.set_avoided(avoided);
     }
 
-    /// Returns `true` if the host `src` does not use the ports at which a route to `dst` begins and ends, because
-    /// [links are avoided](Self::set_detours): its own, that of the peer, or all between the networks behind them.
+    /// Returns `true` if the host `src` does not use the ports at which a route to `dst` begins and
+    /// ends, because [links are avoided](Self::set_detours): the link of its own port, the link of
+    /// the peer's port, or all links between the networks behind these ports.
     #[must_use]
     pub fn is_cut(&self, src: HostId, dst: HostId, route: RouteId) -> bool {
         let ports: Vec<PortId> = self.common.routes.ports(route).collect();
         self.paths.is_cut(src.into(), dst.into(), &ports)
     }
 
-    /// Returns the number of a route in the set of paths with detours that has it, and the
-    /// [variants](PathSet::variants) of this set; `None` if it is in no such set.
+    /// Returns the number of a route within the set of detours that contains it, and the
+    /// [variants](PathSet::variants) of this set; `None` if no such set contains it.
     #[must_use]
     pub fn detour_number(&self, route: RouteId) -> Option<(u32, u32)> {
         self.path_sets.number_of(route)

@@ -7,29 +7,29 @@ use apus_units::{ClassId, HostId, prefetch, reserve_more};
 
 use crate::RouteId;
 
-/// A packet as the fabric sees it, and the user's payload.
+/// A packet: the fields that the fabric uses, and the user's payload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Packet<P> {
-    /// Everything that occupies the link, preamble and gap included, in bytes.
+    /// Number of bytes that occupy the link, preamble and gap included.
     pub wire_bytes: u32,
     /// The egress ports on the path, from [`Network::route`](crate::Network::route).
     pub route: RouteId,
-    /// Host that sent it.
+    /// Host that sent the packet.
     pub src: HostId,
     /// Destination host.
     pub dst: HostId,
     /// Egress ports passed so far: index into the route. Set to 0 when the packet is sent.
     pub hop: u8,
-    /// Switches it may still visit: each takes one off, and drops the packet at 0 (IP's TTL, from
-    /// which Swift §3.5 counts hops).
+    /// Number of switches that the packet may still visit. Each switch decrements it and drops the
+    /// packet at 0 (IP's TTL, from which Swift §3.5 counts hops).
     pub ttl: u8,
-    /// How it follows the route.
+    /// How the packet follows its route.
     pub way: Way,
     /// Traffic class. At a port with fewer classes the packet joins the last one.
     pub class: ClassId,
     /// The congestion fields, which switch halves may change.
     pub congestion: CongestionHeader,
-    /// The user's part.
+    /// The user's payload.
     pub payload: P,
 }
 
@@ -38,15 +38,15 @@ pub struct Packet<P> {
 pub struct Way(u8);
 
 impl Way {
-    /// From its first port to its last.
+    /// Forwards, from the first port of the route to the last.
     pub const FORWARD: Self = Self(0);
-    /// Back from where it was made ([`Network::answer_signals`](crate::Network::answer_signals)). `hop`
-    /// then counts down.
+    /// Backwards from the switch that made the packet
+    /// ([`Network::answer_signals`](crate::Network::answer_signals)). `hop` then counts down.
     pub const BACK: Self = Self(1);
 
-    /// Each switch with a choice may change the rest of the route, one of the paths of a
-    /// [`PathSet`](crate::PathSet), by the rule of this number
-    /// ([`Network::let_switches_choose`](crate::Network::let_switches_choose)).
+    /// Returns the way of packets whose route switches may change. Each switch with a choice may
+    /// replace the rest of the route, one of the paths of a [`PathSet`](crate::PathSet), by the
+    /// rule of this number ([`Network::let_switches_choose`](crate::Network::let_switches_choose)).
     #[must_use]
     pub(crate) const fn chosen(rule: u8) -> Self {
         Self(rule + 2)
@@ -62,10 +62,10 @@ impl Way {
 }
 
 impl<P> Packet<P> {
-    /// The TTL that [`Packet::new`] gives: IP's recommended default (RFC 1700, "IP TIME TO LIVE").
+    /// TTL that [`Packet::new`] sets: IP's recommended default (RFC 1700, "IP TIME TO LIVE").
     pub const DEFAULT_TTL: u8 = 64;
 
-    /// A packet of class 0 with a TTL of [`Packet::DEFAULT_TTL`], not ECN-capable.
+    /// Returns a packet of class 0 with a TTL of [`Packet::DEFAULT_TTL`], not ECN-capable.
     #[must_use]
     pub fn new(route: RouteId, src: HostId, dst: HostId, wire_bytes: u32, payload: P) -> Self {
         Self {
@@ -92,7 +92,8 @@ impl<P> Packet<P> {
     }
 }
 
-/// A packet in a [`PacketPool`]. Valid until the packet is taken out; the slot is reused then.
+/// A reference to a packet in a [`PacketPool`]. Valid until the packet is removed; its slot is then
+/// reused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct PacketRef(pub(crate) u32);
 
@@ -109,7 +110,7 @@ impl Default for PacketRef {
 }
 
 /// The fields of a [`Packet`] that ports and switches read and change: all except the payload.
-/// Aligned, so that they are in one cache line.
+/// Aligned, so that the fields of one packet are in one cache line.
 #[repr(align(32))]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Fields {
@@ -133,12 +134,12 @@ pub struct Fields {
     pub congestion: CongestionHeader,
 }
 
-/// A packet between the networks of two parts: its content in the arena.
+/// A packet that is passed between the networks of two parts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Transit<P> {
-    /// All but the payload.
+    /// All fields except the payload.
     pub fields: Fields,
-    /// The user's part.
+    /// The user's payload.
     pub payload: P,
 }
 
@@ -151,15 +152,15 @@ impl<P> Transit<P> {
     }
 }
 
-/// An arena of packets. It grows to the largest number held at once and does not allocate
-/// afterwards.
+/// An arena of packets. It grows to the largest number of packets held at the same time and does
+/// not allocate afterwards.
 ///
-/// Payloads are stored separately: a hop touches 32 bytes of a packet, and the fields of all
-/// packets in flight fit into a cache that their payloads would exceed.
+/// Payloads are stored separately. A hop therefore touches only 32 bytes of a packet, and the
+/// fields of all packets in flight fit into a cache that their payloads would exceed.
 #[derive(Clone, Debug)]
 pub struct PacketPool<P> {
     pub(crate) fields: Vec<Fields>,
-    /// `None`: the slot is free.
+    /// Payload of each slot; `None` if the slot is free.
     payloads: Vec<Option<P>>,
     /// Telemetry that switches appended to the packet; empty until the first packet that needs it.
     telemetry: Vec<Telemetry>,
@@ -169,13 +170,13 @@ pub struct PacketPool<P> {
 const STALE: &str = "this packet was already taken out of the pool";
 
 impl<P> PacketPool<P> {
-    /// An empty pool.
+    /// Returns an empty pool.
     #[must_use]
     pub const fn new() -> Self {
         Self { fields: Vec::new(), payloads: Vec::new(), telemetry: Vec::new(), free: Vec::new() }
     }
 
-    /// Puts a packet in.
+    /// Inserts a packet.
     ///
     /// # Panics
     /// If the pool already holds 2^32 packets.
@@ -210,21 +211,21 @@ impl<P> PacketPool<P> {
         index
     }
 
-    /// The packet's fields. Meaningless if it was taken out.
+    /// Returns the packet's fields; meaningless if it was removed.
     #[inline]
     #[must_use]
     pub fn fields(&self, packet: PacketRef) -> &Fields {
         &self.fields[packet.0 as usize]
     }
 
-    /// The packet's fields, to change them. Meaningless if it was taken out.
+    /// Returns the packet's fields for changes; meaningless if it was removed.
     #[inline]
     pub fn fields_mut(&mut self, packet: PacketRef) -> &mut Fields {
         &mut self.fields[packet.0 as usize]
     }
 
-    /// Returns the telemetry that switches appended to the packet or that it returns; `None` if it
-    /// carries none.
+    /// Returns the telemetry that switches appended to the packet, or that it returns to a sender;
+    /// `None` if it carries none.
     #[inline]
     #[must_use]
     pub fn telemetry(&self, packet: PacketRef) -> Option<&Telemetry> {
@@ -250,7 +251,7 @@ impl<P> PacketPool<P> {
         }
     }
 
-    /// The packet's fields and telemetry, for a switch half.
+    /// Returns the packet's fields and telemetry, for a switch half.
     #[inline]
     pub(crate) fn for_switch(
         &mut self,
@@ -260,20 +261,20 @@ impl<P> PacketPool<P> {
         (&mut self.fields[index], self.telemetry.get_mut(index))
     }
 
-    /// The packet's payload.
+    /// Returns the packet's payload.
     ///
     /// # Panics
-    /// If it was taken out.
+    /// If it was removed.
     #[inline]
     #[must_use]
     pub fn payload(&self, packet: PacketRef) -> &P {
         self.payloads[packet.0 as usize].as_ref().expect(STALE)
     }
 
-    /// The packet's fields and payload, to be trimmed.
+    /// Returns the packet's fields and payload, for trimming.
     ///
     /// # Panics
-    /// If it was taken out.
+    /// If it was removed.
     pub(crate) fn for_trim(&mut self, packet: PacketRef) -> (&mut Fields, &mut P) {
         let index = packet.0 as usize;
         (&mut self.fields[index], self.payloads[index].as_mut().expect(STALE))
@@ -282,7 +283,7 @@ impl<P> PacketPool<P> {
     /// Returns a copy of the packet.
     ///
     /// # Panics
-    /// If it was taken out.
+    /// If it was removed.
     #[must_use]
     pub fn packet(&self, packet: PacketRef) -> Packet<P>
     where
@@ -294,7 +295,7 @@ impl<P> PacketPool<P> {
         Packet { wire_bytes, route, src, dst, hop, ttl, way, class, congestion, payload }
     }
 
-    /// Prefetches the packet's fields, and its payload if `payload`; has no effect on
+    /// Prefetches the packet's fields, and its payload if `payload` is set; has no effect on
     /// [`PacketRef::NONE`].
     #[inline]
     pub fn prefetch(&self, packet: PacketRef, payload: bool) {
@@ -306,10 +307,10 @@ impl<P> PacketPool<P> {
         }
     }
 
-    /// Takes the packet out and frees its slot.
+    /// Removes the packet and frees its slot.
     ///
     /// # Panics
-    /// If it was taken out before.
+    /// If it was already removed.
     #[inline]
     pub fn take(&mut self, packet: PacketRef) -> Packet<P> {
         let payload = self.payloads[packet.0 as usize].take().expect(STALE);
@@ -322,7 +323,7 @@ impl<P> PacketPool<P> {
     /// Frees the packet's slot and discards its content.
     ///
     /// # Panics
-    /// If it was taken out before.
+    /// If it was already removed.
     #[inline]
     pub fn release(&mut self, packet: PacketRef) {
         let payload = &mut self.payloads[packet.0 as usize];
@@ -331,7 +332,7 @@ impl<P> PacketPool<P> {
         self.free.push(packet.0);
     }
 
-    /// Packets held.
+    /// Returns the number of packets held.
     #[must_use]
     pub fn len(&self) -> usize {
         self.fields.len() - self.free.len()

@@ -1,9 +1,9 @@
 //! Priority flow control (IEEE 802.1Qbb): a switch pauses a class of the port that fills its memory.
 //!
-//! A switch counts the bytes that it holds by class and by the link over which they arrived. At
+//! A switch counts the bytes that it holds per class and per link over which they arrived. At
 //! `pause` bytes it pauses that class of the port at the link's other end; at `resume` bytes it
-//! resumes it. Packets that arrive before the pause takes effect use the headroom; beyond the
-//! headroom they are dropped.
+//! ends the pause. Packets that arrive before the pause takes effect use the headroom; packets
+//! beyond the headroom are dropped.
 
 use alloc::format;
 use alloc::string::String;
@@ -12,16 +12,16 @@ use alloc::vec::Vec;
 
 use apus_units::{Bytes, ClassId, PortId};
 
-/// Thresholds of pauses, per link into a switch and per class.
+/// Thresholds of pauses, per ingress link of a switch and per class.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PfcConfig {
-    /// The port at the other end is paused when this much is held.
+    /// Number of bytes held at which the port at the other end is paused.
     pub pause: Bytes,
-    /// The port resumes when no more than this is held.
+    /// Number of bytes held at or below which the port resumes.
     pub resume: Bytes,
-    /// Bytes that may be held beyond `pause`.
+    /// Maximum number of bytes held in excess of `pause`.
     pub headroom: Bytes,
-    /// The classes that are paused; the others are not counted.
+    /// The classes that may be paused; other classes are not counted.
     pub classes: Vec<ClassId>,
 }
 
@@ -45,7 +45,7 @@ impl PfcConfig {
     }
 }
 
-/// A pause or its end, for a class of the port that is paused.
+/// A pause, or the end of one, for a class of the port that is paused.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Pause {
     pub(crate) port: PortId,
@@ -53,15 +53,15 @@ pub(crate) struct Pause {
     pub(crate) paused: bool,
 }
 
-/// Bytes that switches hold, by class and by the link over which they arrived.
+/// Bytes that switches hold, per class and per link over which they arrived.
 pub(crate) struct Pfc {
     config: PfcConfig,
-    /// Whether the class can be paused, by class.
+    /// Whether each class can be paused.
     counted: Vec<bool>,
-    /// Indexed by port at the far end of the link, times classes.
+    /// Bytes held, indexed by class and port at the far end of the link.
     held: Vec<u64>,
     paused: Vec<bool>,
-    /// Emptied by the call that fills it.
+    /// Due pauses; the call that adds them also removes them.
     pub(crate) due: Vec<Pause>,
 }
 
@@ -81,7 +81,7 @@ impl Pfc {
         counted.then(|| port.index() * self.counted.len() + class.index())
     }
 
-    /// Returns `true` if there is room for a packet that arrived over the link behind `port`.
+    /// Returns `true` if the switch has room for a packet that arrived over the link behind `port`.
     pub(crate) fn admits(&self, port: PortId, class: ClassId, bytes: u32) -> bool {
         let limit = self.config.pause.get().saturating_add(self.config.headroom.get());
         self.cell(port, class).is_none_or(|cell| self.held[cell] + u64::from(bytes) <= limit)
@@ -97,7 +97,7 @@ impl Pfc {
         }
     }
 
-    /// Removes the count of a packet that has left the switch.
+    /// Removes a packet that has left the switch from the count.
     pub(crate) fn leave(&mut self, port: PortId, class: ClassId, bytes: u32) {
         let Some(cell) = self.cell(port, class) else { return };
         self.held[cell] -= u64::from(bytes);

@@ -1,8 +1,8 @@
 //! A job on a network without internal congestion: the reference for a simulated job.
 //!
-//! A message occupies the NIC of its sender for a time, and one latency later the NIC of its receiver for the
-//! same time. Nothing else delays the message. With [`Limits::None`] neither messages nor computations delay
-//! each other: the completion time is then the length of the critical path.
+//! A message occupies the NIC of its sender for a time and, one latency later, the NIC of its receiver for
+//! the same time. Nothing else delays the message. With [`Limits::None`] messages and computations do not
+//! delay each other: the completion time is then the length of the critical path.
 
 use alloc::collections::{BTreeMap, BinaryHeap};
 use alloc::sync::Arc;
@@ -28,7 +28,7 @@ pub struct Transfer {
 /// The times of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Cost {
-    /// Time for which the message occupies the NIC of its sender, and that of its receiver.
+    /// Time for which the message occupies the NIC of its sender, and then that of its receiver.
     pub occupies: Span,
     /// Time from the start of its departure to the start of its arrival.
     pub latency: Span,
@@ -43,7 +43,7 @@ impl Transfer {
 }
 
 impl Cost {
-    /// Returns the time of a lone message, from its start to its arrival.
+    /// Returns the time of a message without other messages, from its start to its arrival.
     #[must_use]
     pub const fn alone(&self) -> Span {
         Span::from_ps(self.latency.as_ps().saturating_add(self.occupies.as_ps()))
@@ -65,7 +65,7 @@ pub enum Limits {
 pub struct Outcome {
     /// Time from the start to the end of the last operation.
     pub completion: Span,
-    /// The ranks, which hold the remaining operations and messages.
+    /// The ranks, with the remaining operations and messages.
     pub ranks: Vec<Rank>,
 }
 
@@ -89,11 +89,11 @@ enum Event {
     Timeout { rank: u32 },
     /// A message has left its rank.
     Sent { flight: u32 },
-    /// It begins to arrive.
+    /// A message begins to arrive.
     Begins { flight: u32 },
-    /// It has arrived.
+    /// A message has arrived.
     Arrived { flight: u32 },
-    /// Its sender knows.
+    /// The sender of a message has the acknowledgement.
     Acknowledged { flight: u32 },
 }
 
@@ -106,14 +106,14 @@ struct Flight {
 struct Network<C> {
     cost: C,
     limits: Limits,
-    /// When sends are done: other news of a message cause no events.
+    /// Condition for a send to be done. Other steps of a message cause no events.
     done: Done,
-    /// Events in order of time, then of their creation.
+    /// Events in order of time, then of creation.
     events: BinaryHeap<Reverse<(Time, u64, Event)>>,
     created: u64,
     flights: Vec<Flight>,
     free: Vec<u32>,
-    /// When the NICs of ranks that have sent or received are free: to send, and to receive.
+    /// Times at which the NICs of ranks that have sent or received are free to send, and to receive.
     busy: BTreeMap<(u32, u8), [Time; 2]>,
 }
 
@@ -123,7 +123,7 @@ impl<C: Fn(Transfer) -> Cost> Network<C> {
         self.created += 1;
     }
 
-    /// Occupies a NIC from `now` or as soon as it is free, and returns the end.
+    /// Occupies a NIC from `now`, or as soon as it is free, and returns the end.
     fn occupy(&mut self, now: Time, nic: (u32, u8), direction: usize, time: Span) -> Time {
         if self.limits == Limits::None {
             return now.saturating_add(time);

@@ -2,7 +2,7 @@
 //!
 //! A [`Graph`] comes from a [generator](collectives), a [file](goal) or a [`ProgramBuilder`]. A [`Rank`]
 //! executes the operations of one rank: time is an argument, and the owner carries the messages. [`ideal`]
-//! runs jobs on NICs without congestion between them, [`loggops`] in the model of LogGOPSim.
+//! runs jobs on NICs without congestion between them; [`loggops`] runs them in the model of LogGOPSim.
 //!
 //! # Example
 //!

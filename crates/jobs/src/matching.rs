@@ -1,4 +1,4 @@
-//! Matching of messages with receives by source and tag, in order of their arrival and posting.
+//! Matching of messages with receives by source and tag, in the order of arrival and posting.
 
 use alloc::boxed::Box;
 use alloc::vec;
@@ -6,15 +6,15 @@ use alloc::vec::Vec;
 
 use crate::graph::{ANY, Program};
 
-/// No slot, and no channel.
+/// Neither a slot nor a channel.
 const NONE: u32 = u32::MAX;
 
-/// A message or a receive that waits.
+/// A message or a receive that waits for its counterpart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Waiting {
     pub(crate) source: u32,
     pub(crate) tag: u32,
-    /// What the owner stores with it.
+    /// Data of the owner.
     pub(crate) item: (u32, u64),
 }
 
@@ -33,10 +33,10 @@ impl Waiting {
 struct Slot {
     waiting: Waiting,
     channel: u32,
-    /// Neighbours in the order of all that wait.
+    /// Neighbours in the order of all waiting entries.
     before: u32,
     after: u32,
-    /// The next one of the same channel, or of the free slots.
+    /// Next entry of the same channel, or next free slot.
     next: u32,
 }
 
@@ -49,14 +49,14 @@ struct Queue {
 
 const EMPTY: Queue = Queue { first: NONE, last: NONE };
 
-/// Those that wait: either messages or receives.
+/// Waiting entries: either messages or receives.
 #[derive(Clone, Debug)]
 struct Side {
     slots: Vec<Slot>,
     free: u32,
     all: Queue,
     channels: Box<[Queue]>,
-    /// How many have a wildcard or no channel of their own.
+    /// Number of entries that have a wildcard or no channel of their own.
     odd: u32,
 }
 
@@ -95,10 +95,10 @@ impl Side {
         }
     }
 
-    /// Takes the first one that fits.
+    /// Removes and returns the first entry that matches.
     fn take(&mut self, wanted: &Waiting, channel: u32) -> Option<Waiting> {
         let index = if self.odd == 0 && !wanted.is_wild() {
-            // Whatever fits has the same channel.
+            // Every entry that matches has the same channel.
             self.channels.get(channel as usize)?.first
         } else {
             let mut index = self.all.first;
@@ -121,7 +121,7 @@ impl Side {
         }
         match self.channels.get_mut(channel as usize) {
             None => self.odd -= 1,
-            // Earlier ones of its channel would have fitted too, so it is the first of them.
+            // Earlier entries of its channel would also have matched, so it is the first one of the channel.
             Some(queue) => {
                 queue.first = next;
                 if next == NONE {
@@ -146,8 +146,8 @@ impl Side {
 
 /// Messages and receives of a rank that wait for each other.
 ///
-/// Without wildcards an operation takes a binary search among the pairs of source and tag that the rank's
-/// receives name. With wildcards it may search all that wait.
+/// Without wildcards, an operation takes a binary search among the pairs of source and tag that the rank's
+/// receives name. With wildcards, it may search all waiting entries.
 #[derive(Clone, Debug)]
 pub(crate) struct Matching {
     /// Sources and tags of the receives without wildcards, ascending.
@@ -171,7 +171,7 @@ impl Matching {
         self.keys.binary_search(&key).map_or(NONE, |index| index as u32)
     }
 
-    /// Processes the arrival of a message: returns the matching receive, or keeps the message.
+    /// Processes the arrival of a message: returns the matching receive, or stores the message.
     pub(crate) fn arrive(&mut self, message: Waiting) -> Option<Waiting> {
         let channel = self.channel(&message);
         let met = self.receives.take(&message, channel);
@@ -181,7 +181,7 @@ impl Matching {
         met
     }
 
-    /// Posts a receive: returns the matching message, or keeps the receive.
+    /// Posts a receive: returns the matching message, or stores the receive.
     pub(crate) fn post(&mut self, receive: Waiting) -> Option<Waiting> {
         let channel = self.channel(&receive);
         let met = self.messages.take(&receive, channel);
@@ -205,7 +205,7 @@ mod tests {
     use crate::graph::{ANY, Op, ProgramBuilder};
     use apus_units::random::SplitMix64;
 
-    /// Lists that are searched from the first to the last, as LogGOPSim does.
+    /// Reference: lists that are searched from the first to the last entry, as LogGOPSim does.
     #[derive(Default)]
     struct Lists {
         messages: Vec<Waiting>,

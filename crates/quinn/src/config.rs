@@ -13,10 +13,10 @@ use crate::Swift;
 /// Smallest `min_cwnd`.
 ///
 /// Rationale: RFC 9002 §7.2 recommends two packets. A peer may delay the acknowledgement of a single packet for
-/// 25 ms (RFC 9000 §13.2.2), which a window of one packet would take for congestion, and never grow again.
+/// 25 ms (RFC 9000 §13.2.2). A window of one packet would take this delay for congestion, and never grow again.
 const MIN_CWND: f64 = 2.0;
 
-/// Most bytes of a first window of more than two packets (RFC 9002 §7.2).
+/// Maximum number of bytes of a first window of more than two packets (RFC 9002 §7.2).
 const MAX_INITIAL_BYTES: f64 = 14720.0;
 
 /// The values of this crate for parameters that the user does not set.
@@ -61,7 +61,8 @@ const WITHOUT_EFFECT: [(&str, &str); 12] = [
 #[derive(Clone, Debug)]
 pub struct SwiftConfig {
     config: Config,
-    /// Whether RFC 9002's limit of the first window in bytes applies: the user has not set `initial_cwnd`.
+    /// Whether RFC 9002's limit of the first window in bytes applies, because the user has not set
+    /// `initial_cwnd`.
     limits_initial_bytes: bool,
 }
 
@@ -106,8 +107,8 @@ impl SwiftConfig {
         &self.config
     }
 
-    /// First window in packets: the setting, or without one at most 14720 bytes or two packets, whichever is
-    /// more (RFC 9002 §7.2).
+    /// Returns the first window in packets: the setting; or without one at most 14720 bytes or two packets,
+    /// whichever is more (RFC 9002 §7.2).
     pub(crate) fn initial_cwnd(&self, mtu: u16) -> f64 {
         let Config { initial_cwnd, min_cwnd, .. } = self.config;
         if !self.limits_initial_bytes {
@@ -117,7 +118,7 @@ impl SwiftConfig {
         initial_cwnd.min(MAX_INITIAL_BYTES / f64::from(mtu)).max(min_cwnd)
     }
 
-    /// Parameters of a sender with packets of this size.
+    /// Returns the parameters of a sender with packets of this size.
     pub(crate) fn params(&self, mtu: u16) -> Arc<Params> {
         let initial_cwnd = self.initial_cwnd(mtu);
         // ECN marks always reduce the window; the controller decides about losses.

@@ -1,4 +1,4 @@
-//! Events of quinn's connection as events of Swift, and Swift's window as quinn's.
+//! Conversion of the events of quinn's connection to events of Swift, and of Swift's window to quinn's.
 
 use std::any::Any;
 use std::sync::Arc;
@@ -65,7 +65,7 @@ impl Swift {
         Time::from_ps(picoseconds(now.saturating_duration_since(self.origin)))
     }
 
-    /// Bytes of a window of this number of packets.
+    /// Returns the bytes of a window of this number of packets.
     ///
     /// quinn sends a packet of `mtu` bytes if `in_flight + mtu < window`. With one byte more than the window
     /// it admits what [`apus_cc::Allowance::packets`] does: the largest whole number of packets within it.
@@ -73,23 +73,23 @@ impl Swift {
         (packets * f64::from(self.mtu)) as u64 + 1
     }
 
-    /// One ack-eliciting packet was acknowledged for the first time.
+    /// Records that one ack-eliciting packet was acknowledged for the first time.
     fn on_packet_acked(&mut self, sent: Instant, bytes: u64, app_limited: bool) {
         // `Connection::path_changed` replaces the controller while packets of the old path are in flight.
         if sent < self.origin {
             return;
         }
-        // deviation: Swift does not treat flows specially whose application has no data to send; an
-        // acknowledgement of 0 packets decreases the window if the delay is above the target, and
-        // otherwise leaves it as it is, as RFC 9002 §7.8 requires of underutilised windows.
+        // deviation: Swift has no special treatment of flows whose application has no data to send. An
+        // acknowledgement of 0 packets decreases the window if the delay is above the target, and otherwise
+        // does not change it, as RFC 9002 §7.8 requires of underutilised windows.
         if !app_limited {
             self.acked_bytes += bytes;
         }
         self.newest_in_batch = self.newest_in_batch.max(Some(sent));
     }
 
-    /// All packets of one acknowledgement have been reported. `largest` is the largest packet number acknowledged
-    /// so far in the packet number space of this acknowledgement.
+    /// Handles the end of an acknowledgement whose packets have all been reported. `largest` is the largest
+    /// packet number acknowledged so far in the packet number space of this acknowledgement.
     fn on_batch_end(&mut self, now: Instant, largest: Option<u64>) {
         let is_new_largest = largest != self.largest_acked;
         self.largest_acked = largest;
@@ -110,13 +110,13 @@ impl Swift {
     }
 }
 
-/// Wraps around after 213 days, which Swift's clock allows.
+/// Returns picoseconds, which wrap around after 213 days; Swift's clock allows this.
 fn picoseconds(duration: Duration) -> u64 {
     (duration.as_nanos() as u64).wrapping_mul(1000)
 }
 
 impl Controller for Swift {
-    /// Ignores quinn's RTT estimate: it does not include the present acknowledgement yet, and shows only
+    /// Ignores quinn's RTT estimate, which does not yet include the present acknowledgement and has only
     /// smoothed values.
     fn on_ack(
         &mut self,

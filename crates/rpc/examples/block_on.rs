@@ -1,4 +1,4 @@
-//! Futures without an async runtime: the host of the client runs them, and its engine meanwhile.
+//! Futures without an async runtime: the client's host runs them, and drives its engine meanwhile.
 
 use std::sync::Arc;
 

@@ -2,8 +2,8 @@
 //!
 //! ```sh
 //! apus key shared.key                                    # once, for both machines
-//! copy serve shared.key 0.0.0.0:48700 /srv/files         # there
-//! copy put shared.key SERVER:48700 big.iso               # here
+//! copy serve shared.key 0.0.0.0:48700 /srv/files         # on the server
+//! copy put shared.key SERVER:48700 big.iso               # on the client
 //! copy get shared.key SERVER:48700 big.iso copy.iso
 //! ```
 
@@ -24,7 +24,7 @@ pub type Result<T> = std::result::Result<T, Box<dyn Error>>;
 /// Bytes per read of a file.
 const PIECE: usize = 256 << 10;
 
-/// Returns the path of a file in the server's folder. Names must not lead out of it.
+/// Returns the path of a file in the server's folder. Names must not refer to files outside it.
 fn path_in(folder: &Path, name: &[u8]) -> std::result::Result<PathBuf, Failure> {
     let name = std::str::from_utf8(name)?;
     let is_plain = !name.is_empty() && !name.starts_with('.') && !name.contains('/');
@@ -58,7 +58,7 @@ pub fn methods(folder: &Path) -> Methods {
         .with("put", move |call| {
             let path = path_in(&put_folder, call.payload())?;
             let mut body = call.body().ok_or(Failure::new(2, "no file follows"))?;
-            // A file that is not complete never has the name.
+            // A file gets its name only when it is complete.
             let part = path.with_extension("part");
             read_from(&mut body, &mut File::create(&part)?, &ProgressBar::hidden())?;
             Ok(fs::rename(&part, &path)?)
@@ -86,7 +86,7 @@ pub fn put(client: &Client, file: &Path) -> Result<()> {
     let mut call = put.start()?;
     let (body, bar) = (call.body().ok_or("a call without a body")?, bar(length));
     let written = write_to(body, &mut file, &bar);
-    // If the server has given up, its answer has the reason.
+    // If the server has given up, its answer contains the reason.
     call.wait()?;
     bar.finish();
     Ok(written?)

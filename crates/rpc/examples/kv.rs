@@ -1,5 +1,5 @@
 //! A key-value store. Reads are one-sided: the client fetches the place of a key from the server's memory, and the server's
-//! threads take no part. Writes are calls, so that the server decides who is first. Counters are changed by one-sided
+//! threads take no part. Writes are calls, so that the server decides their order. Counters are changed by one-sided
 //! compare-and-swap.
 
 use std::error::Error;

@@ -351,7 +351,7 @@ pub fn decode(bytes: &[u8]) -> Result<(Header, usize), Malformed> {
             read_zero(&mut rest, "word")?;
             Header::Cancel { id: read_id(&mut rest)? }
         }
-        // The kinds are complete: 6 and 7 are left.
+        // Of the kinds, only 6 and 7 are left.
         _ => {
             allow(flags, if kind == ADVANCE { FLAG_END | FLAG_GIVEN_UP } else { FLAG_END })?;
             read_zero(&mut rest, "word")?;

@@ -1,7 +1,8 @@
 //! A thread that keeps deadlines.
 //!
-//! The owner of deadlines stores them where it likes, and says by when it must be called. The thread starts with the first
-//! deadline. It is called once per earliest deadline, not once per call: calls mostly end long before their deadlines.
+//! The owner of deadlines stores them and states the time by which it must be called. The thread starts with the first
+//! deadline. It is called once per earliest deadline and not once per call, because most calls end long before their
+//! deadlines.
 
 use std::sync::atomic::{AtomicU64, Ordering, fence};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
@@ -20,10 +21,10 @@ struct State {
     stopped: bool,
 }
 
-/// The thread of one owner.
+/// The thread that keeps the deadlines of one owner.
 pub(crate) struct Keeper {
     origin: Instant,
-    /// The time of the next call in nanoseconds from `origin`; `u64::MAX` without one.
+    /// Time of the next call in nanoseconds since `origin`; `u64::MAX` without a next call.
     next: AtomicU64,
     state: Mutex<State>,
     changed: Condvar,
@@ -47,14 +48,14 @@ impl Keeper {
         u64::try_from(at.saturating_duration_since(self.origin).as_nanos()).unwrap_or(u64::MAX)
     }
 
-    /// Sets the owner, which is called from then on.
+    /// Sets the owner, which is called from now on.
     pub(crate) fn set_owner(&self, owner: Weak<dyn Deadlines>) {
         self.state().owner = Some(owner);
     }
 
-    /// Ensures that the owner is called at `at` or before. The owner must have stored its deadline already.
+    /// Ensures that the owner is called at `at` or earlier. The owner must have stored its deadline already.
     pub(crate) fn wake_by(self: &Arc<Self>, at: Instant) {
-        // Either this thread sees that the keeper has begun to look at the deadlines, or the keeper sees this one.
+        // Either this thread sees that the keeper has begun to read the deadlines, or the keeper sees this deadline.
         fence(Ordering::SeqCst);
         let ns = self.ns(at);
         if ns >= self.next.load(Ordering::SeqCst) {
@@ -69,14 +70,14 @@ impl Keeper {
         if !state.started {
             let keeper = Arc::clone(self);
             let thread = std::thread::Builder::new().name("apus-rpc-keeper".to_owned());
-            // Without a thread, deadlines are kept by blocking calls and by the server only.
+            // Without this thread, only blocking calls and the server keep deadlines.
             state.started = thread.spawn(move || keeper.run()).is_ok();
         }
         drop(state);
         self.changed.notify_one();
     }
 
-    /// Ends the thread.
+    /// Stops the thread.
     fn stop(&self) {
         self.state().stopped = true;
         self.changed.notify_one();
@@ -113,7 +114,7 @@ impl Keeper {
     }
 }
 
-/// Ends the thread of a keeper when it is dropped.
+/// Stops the thread of a keeper when it is dropped.
 pub(crate) struct Stops(pub(crate) Arc<Keeper>);
 
 impl Drop for Stops {

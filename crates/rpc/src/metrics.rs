@@ -1,4 +1,4 @@
-//! Counters of calls, readable while they run.
+//! Counters of calls, which can be read at any time.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 

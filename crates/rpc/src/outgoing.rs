@@ -1,4 +1,4 @@
-//! Messages to a peer, also while the connection has no room for them.
+//! Messages to a peer, which are queued while the connection has no room for them.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -11,14 +11,14 @@ use apus_udp::{Connection, End, Request, SubmitError};
 use crate::envelope::{Header, encode};
 use crate::keeper::Keeper;
 
-/// Time after which messages are submitted again that the connection had no room for. deviation: no source; a connection
+/// Time after which messages that found no room on the connection are submitted again. deviation: no source; a connection
 /// without room has 1024 ops outstanding by default, which take about as long.
 const RETRY_AFTER: Duration = Duration::from_millis(1);
 
-/// Messages that the connection had no room for.
+/// Messages that found no room on the connection.
 #[derive(Default)]
 struct Backlog {
-    /// In order.
+    /// The messages in the order of sending.
     messages: VecDeque<Waiting>,
     /// Number of responses among them.
     responses: usize,
@@ -29,14 +29,14 @@ struct Waiting {
     is_response: bool,
 }
 
-/// The messages that must not be lost: responses, cancellations and positions of bodies. Their number is bounded by the
-/// number of calls, if the peer uses the place of a call again only after its answer ([`Outgoing::waits_for_more_than`]).
+/// Messages that must not be lost: responses, cancellations and positions of bodies. Their number is bounded by the number of
+/// calls, provided that the peer reuses the slot of a call only after its answer ([`Outgoing::waits_for_more_than`]).
 pub(crate) struct Outgoing {
     pub(crate) connection: Connection,
     keeper: Arc<Keeper>,
     backlog: Mutex<Backlog>,
     has_backlog: AtomicBool,
-    /// Wakers of readers of bodies that the connection had no room for; `None` if all bodies have ended.
+    /// Wakers of readers of bodies that found no room on the connection; `None` if all bodies have ended.
     waiters: Mutex<Option<Vec<Waker>>>,
 }
 
@@ -47,7 +47,7 @@ impl Outgoing {
         Self { connection, keeper, backlog, has_backlog, waiters }
     }
 
-    /// Returns why [`Connection::block_on`] ended without a result, if not at its deadline.
+    /// Returns the reason why [`Connection::block_on`] ended without a result before its deadline.
     pub(crate) fn end_of_wait(&self) -> End {
         if self.connection.would_deadlock() {
             return End::WouldDeadlock;
@@ -64,8 +64,8 @@ impl Outgoing {
         self.connection.submit_unreported(0, Request::message(message).answers()).map(drop)
     }
 
-    /// Returns `true` if more responses wait for room than `responses`, or more messages of any kind than `messages`. Responses
-    /// may be as long as a message may be, the others have some 20 bytes.
+    /// Returns `true` if more than `responses` responses wait for room, or more than `messages` messages of any kind. A
+    /// response may have the maximum length of a message; other messages have about 20 bytes.
     pub(crate) fn waits_for_more_than(&self, responses: usize, messages: usize) -> bool {
         if !self.has_backlog.load(Ordering::Acquire) {
             return false;
@@ -78,12 +78,12 @@ impl Outgoing {
         self.backlog.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Sends a message, now or when the connection has room. A message to an ended connection is dropped.
+    /// Sends a message now, or as soon as the connection has room. A message to an ended connection is dropped.
     pub(crate) fn post(&self, header: &Header, payload: &[u8]) {
         if !self.has_backlog.load(Ordering::Acquire) {
             match self.submit(encode(header, payload)) {
                 Err(SubmitError::Full) => {}
-                // Callers check lengths; other errors are ends of the connection.
+                // Callers check lengths, so any other error is the end of the connection.
                 _ => return,
             }
         }
@@ -101,7 +101,7 @@ impl Outgoing {
         self.waiters.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Wakes the caller when it should submit again what the connection had no room for.
+    /// Wakes the caller when it should try again to submit ops that found no room on the connection.
     pub(crate) fn wait_for_room(&self, waker: &Waker) {
         let mut waiters = self.waiters();
         match waiters.as_mut() {
@@ -116,14 +116,15 @@ impl Outgoing {
         self.keeper.wake_by(Instant::now() + RETRY_AFTER);
     }
 
-    /// Wakes those that wait for room, now that all bodies have ended. Their tasks may keep this.
+    /// Wakes all tasks that wait for room, because all bodies have ended, and drops their wakers: the task of a waker may keep
+    /// this object alive. Later waits are woken at once.
     pub(crate) fn end_waits(&self) {
         let waiters = self.waiters().take();
         waiters.into_iter().flatten().for_each(Waker::wake);
     }
 
-    /// Submits messages again that the connection had no room for, and wakes those that wait for room. Returns when to call it
-    /// again.
+    /// Submits messages again that found no room on the connection, and wakes the tasks that wait for room. Returns the time
+    /// of the next call.
     pub(crate) fn retry(&self, now: Instant) -> Option<Instant> {
         let waiters = self.waiters().as_mut().map(std::mem::take);
         waiters.into_iter().flatten().for_each(Waker::wake);
@@ -137,7 +138,7 @@ impl Outgoing {
                 return None;
             };
             backlog.responses -= usize::from(message.is_response);
-            // Submitting may run the engine, which may post.
+            // Submitting may run the engine, which may post messages.
             drop(backlog);
             if let Err(SubmitError::Full) = self.submit(message.bytes.clone()) {
                 let mut backlog = self.backlog();
@@ -160,7 +161,7 @@ mod tests {
 
     use super::*;
 
-    /// The waker of a task that runs within the wake-up, and asks for room again.
+    /// The waker of a task that runs within the wake-up and waits for room again.
     struct Inline(Weak<Outgoing>, AtomicBool);
 
     impl Wake for Inline {

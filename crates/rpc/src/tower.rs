@@ -53,7 +53,7 @@ impl Service<Bytes> for MethodService {
         if self.reserved.is_none() {
             self.reserved = table.reserve_or_wait(context.waker());
         }
-        // Afterwards: the end wakes those that wait for a place.
+        // Checked afterwards, because the end of the connection wakes the tasks that wait for a slot.
         if let Some(end) = table.ended() {
             return Poll::Ready(Err(CallError::Ended(end, crate::Executed::NotRun)));
         }

@@ -46,7 +46,7 @@ impl ReasonRule<'_> {
     }
 }
 
-/// Puts a setting into the tree. Returns `true` if it is one.
+/// Puts a setting into the tree. Returns `false` if a problem was reported instead.
 pub(super) fn assign(table: &mut Table, assignment: &Assignment, problems: &Problems) -> bool {
     let Assignment { key, place, node } = assignment;
     let first = key.split('.').next().unwrap_or(key);

@@ -5,17 +5,17 @@ use serde::Serialize;
 use super::source::Problems;
 use super::variant::Variant;
 
-/// What a check shows if it passes. Each kind is counted apart.
+/// The statement that a check supports if it passes. Each kind is counted separately.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum CheckKind {
-    /// The simulator gives a number of a publication.
+    /// The simulator reproduces a number of a publication.
     Reproduction,
-    /// An order, a limit or an exponent holds that a publication states.
+    /// An order, a limit or an exponent stated by a publication holds.
     Shape,
     /// The simulator keeps a property that holds in every correct run.
     Invariant,
-    /// The simulator gives the value of a formula of a specification.
+    /// The simulator reproduces the value of a formula of a specification.
     Formula,
 }
 
@@ -60,13 +60,13 @@ pub struct Check {
     pub reduce: Option<Reduce>,
     /// The divisor of the metric.
     pub relative: Option<Relative>,
-    /// Least number of values, in each run, of the distribution that the metric is a number of.
+    /// Minimum number of values, in each run, of the distribution that contains the metric.
     pub samples: Option<u64>,
     /// The publication's number.
     pub paper: Option<f64>,
     /// Unit of all numbers here.
     pub unit: String,
-    /// Least accepted value.
+    /// Smallest accepted value.
     pub low: Option<f64>,
     /// Largest accepted value.
     pub high: Option<f64>,
@@ -94,7 +94,7 @@ pub enum Reduce {
     /// The exponent of the power law of the variants' values that fits best: the slope of the
     /// logarithms by least squares.
     Exponent,
-    /// The least ratio of a value to the one before it, in the order of `increasing`; at most 10^6.
+    /// The smallest ratio of a value to the previous value, in the order of `increasing`; at most 10^6.
     Rise,
     /// The share of values below this number.
     Rank(f64),
@@ -127,13 +127,13 @@ pub enum Relative {
 /// unless the number itself is known less precisely.
 pub(super) const WIDEST_BAND: f64 = 0.25;
 
-/// Returns the path of the number of values of the distribution that the metric `path` is a number of.
+/// Returns the path of the number of values of the distribution that contains the metric `path`.
 pub(super) fn count_of(path: &str) -> Option<String> {
     path.rsplit_once('.').map(|(distribution, _)| format!("{distribution}.count"))
 }
 
 impl Check {
-    /// From the metric, or the ratio of two, to the check's unit.
+    /// Converts a value of the metric, or of the ratio of two metrics, to the check's unit.
     #[must_use]
     pub fn in_unit(&self, value: f64) -> f64 {
         if self.unit == "%" { value * 100.0 } else { value }

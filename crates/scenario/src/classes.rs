@@ -46,7 +46,7 @@ pub(super) static CLASS: Keys = Keys::of(&[
     ),
 ]);
 
-/// Most classes: as many as IEEE 802.1Q has priorities.
+/// Maximum number of classes: the number of priorities of IEEE 802.1Q.
 const MAX_CLASSES: usize = 8;
 
 /// A class as a scenario describes it.
@@ -55,7 +55,7 @@ pub(super) struct Class {
     pub(super) name: String,
     pub(super) priority: u8,
     pub(super) weight: u32,
-    /// Most bytes of it in a port; [`Bytes::MAX`] is unlimited.
+    /// Maximum number of bytes of the class in a port; [`Bytes::MAX`] is unlimited.
     pub(super) limit: Bytes,
     /// Class of the headers of trimmed packets, if its packets are trimmed.
     pub(super) trim_to: Option<String>,
@@ -115,7 +115,7 @@ impl Class {
     }
 }
 
-/// Reads the classes; none means one without a name.
+/// Reads the classes. An empty list means one class without a name.
 pub(super) fn read_classes(topology: &Section<'_>) -> Vec<Class> {
     let tables = topology.sections("class");
     if tables.len() == 1 {

@@ -109,7 +109,7 @@ impl ClosedLoops {
         }
     }
 
-    /// Moves the times of listed flows `by` later. A stop behind the end of the run is none.
+    /// Delays the times of listed flows by `by`. A stop after the end of the run is removed.
     pub(super) fn delay(&mut self, by: Span, duration: Span) {
         if let Pattern::Flows(flows) = &mut self.pattern {
             for flow in flows {

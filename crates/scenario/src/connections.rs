@@ -1,4 +1,5 @@
-//! From workloads to connections; the only place where a scenario draws random numbers.
+//! Turns workloads into connections, and draws their random numbers. Only the random numbers of faults are
+//! drawn elsewhere (`fault::draw`).
 
 use crate::set::ConnectionPlan;
 use apus_algorithms::AlgorithmConfig;
@@ -23,7 +24,7 @@ pub(super) struct Expanded {
     pub(super) connections: Vec<ConnectionPlan>,
     /// Ranges of connections, by workload.
     pub(super) demands: Vec<plan::Demand>,
-    /// Jobs in their order, each with a connection that those of the job are like.
+    /// Jobs in their order, each with a template of its connections.
     pub(super) jobs: Vec<(JobPlan, ConnectionPlan)>,
     /// Traces that the run reads as it goes.
     pub(super) streamed: Option<Arc<dyn FurtherOps<AlgorithmConfig>>>,
@@ -115,7 +116,7 @@ pub(super) fn expand(setup: &Setup) -> Expanded {
     Expanded { connections, demands, jobs, streamed, further }
 }
 
-/// Returns when the ops of an open loop arrive; `None` for a closed loop.
+/// Returns the interval in which the ops of an open loop arrive; `None` for a closed loop.
 fn open_interval(workload: &Workload, duration: Span) -> Option<(Time, Time)> {
     match &workload.demand {
         Demand::Closed(_) | Demand::Rounds(_) | Demand::Job(_) => None,
@@ -153,7 +154,7 @@ fn closed(
     }
 }
 
-/// A sender of an open loop, and how far it is drawn.
+/// A sender of an open loop, and the state of drawing its ops.
 #[derive(Clone, Debug)]
 struct Sender {
     from: u32,
@@ -188,8 +189,8 @@ impl FurtherOps<AlgorithmConfig> for AllContinued {
 }
 
 impl Continued {
-    /// Ops go to the connections of their pair in turn, or to those of their sender if the pair has
-    /// none. New connections are not opened, even if each op had its own during the run.
+    /// Assigns ops to the connections of their pair in turn, or to those of their sender if the pair has none.
+    /// No new connections are opened, even if each op had a separate connection during the run.
     fn begin(&self, connections: &[ConnectionPlan]) -> NextOps {
         let mut of_pair: BTreeMap<(u32, u32), (usize, Vec<u32>)> = BTreeMap::new();
         let mut of_sender: BTreeMap<u32, (usize, Vec<u32>)> = BTreeMap::new();
@@ -244,7 +245,7 @@ fn draw(poisson: &Poisson, senders: &mut [Sender], end: Time) -> Vec<Drawn> {
                     if drawn == *from { hosts[hosts.len() - 1] } else { drawn }
                 }
                 Pairs::OtherRacks(hosts, racks) => loop {
-                    // There is one: the reader made sure of two racks.
+                    // Such a host exists: the reader has checked that there are at least two racks.
                     let drawn = hosts[random.below(hosts.len() as u64) as usize];
                     if racks[drawn as usize] != racks[*from as usize] {
                         break drawn;

@@ -94,7 +94,7 @@ pub(super) fn check_delays(root: &Section<'_>, topology: &TopologySpec, duration
     }
 }
 
-/// Workloads of one name are measured together, and so by one deadline.
+/// Checks that workloads of one name have one deadline, since they are measured together.
 fn check_names(root: &Section<'_>, workloads: &[Workload]) {
     let named: Vec<&NamedWorkload> = workloads.iter().filter_map(|w| w.named.as_ref()).collect();
     for (index, one) in named.iter().enumerate() {
@@ -108,8 +108,8 @@ fn check_names(root: &Section<'_>, workloads: &[Workload]) {
     }
 }
 
-/// Returns the wire bytes of the largest packet of each class, and of a class that no workload has, those of a control
-/// packet. `packet` is the largest of all.
+/// Returns the wire bytes of the largest packet of each class. For a class that no workload uses, these are the
+/// bytes of a control packet. `packet` is the size of the largest packet of all classes.
 pub(super) fn largest_packets(
     topology: &TopologySpec,
     workloads: &[Workload],
@@ -117,12 +117,12 @@ pub(super) fn largest_packets(
 ) -> Vec<u64> {
     let has_data = |class: usize| workloads.iter().any(|of| usize::from(of.class) == class);
     let control = u64::from(topology.header);
-    // Without classes all traffic is one.
+    // Without classes all traffic is in one class.
     let classes = 0..topology.classes.len().max(1);
     classes.map(|class| if has_data(class) { packet } else { control }).collect()
 }
 
-/// Reports classes without traffic, which are mistakes, and those whose limit no packet meets.
+/// Reports classes without traffic, which are mistakes, and classes whose limit no packet can reach.
 fn check_classes(
     root: &Section<'_>,
     topology: &TopologySpec,
@@ -158,7 +158,7 @@ fn check_classes(
     }
 }
 
-/// Algorithms and marks without effect.
+/// Reports algorithms and marks without effect.
 fn check_algorithms(
     root: &Section<'_>,
     algorithms: &[NamedAlgorithm],

@@ -26,12 +26,12 @@ pub(super) static ECN: Keys = Keys::of(&[
 pub(super) enum Marking {
     /// Everything above a threshold (RFC 8257 §3.1).
     Threshold(EcnMarker),
-    /// With a probability that grows with the queue (RED on the queue of the moment; DCQCN §3.1).
+    /// With a probability that grows with the queue (RED on the instantaneous queue; DCQCN §3.1).
     Ramp(Ramp, MarkAt),
 }
 
 impl Marking {
-    /// The switch half. That of a ramp has a stream of random numbers by `seed`.
+    /// Returns the switch half. `seed` is the seed of the random numbers of a ramp.
     pub(super) fn half(&self, seed: u64) -> BuiltInSwitch {
         match *self {
             Self::Threshold(marker) => BuiltInSwitch::Ecn(marker),

@@ -1,19 +1,19 @@
-//! Reading of files, none of which may fill the memory.
+//! Reading of files with a limit on their size, so that no file fills the memory.
 
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
 
-/// Most bytes of a scenario. deviation: no source; a million lines.
+/// Maximum size of a scenario in bytes. deviation: no source; about a million lines.
 pub const SCENARIO_BYTES: u64 = 64 << 20;
-/// Most bytes of any other file that is read at once, and of a decompressed one. deviation: no source; traces of a hundred
-/// million messages, and still a part of the memory of a server.
+/// Maximum size in bytes of any other file that is read as a whole, and of a decompressed file. deviation: no
+/// source; traces of a hundred million messages, and still a part of the memory of a server.
 pub const DATA_BYTES: u64 = 4 << 30;
 
 /// Reads a file of at most `most` bytes.
 ///
 /// # Errors
-/// It cannot be read, or is longer ([`io::ErrorKind::FileTooLarge`]).
+/// If the file cannot be read or is longer ([`io::ErrorKind::FileTooLarge`]).
 pub fn read_bytes(path: &Path, most: u64) -> io::Result<Vec<u8>> {
     let file = File::open(path)?;
     let expected = file.metadata()?.len();
@@ -22,7 +22,7 @@ pub fn read_bytes(path: &Path, most: u64) -> io::Result<Vec<u8>> {
         bytes.try_reserve_exact(expected as usize)?;
         file.take(most + 1).read_to_end(&mut bytes)?;
     }
-    // Devices and pipes do not tell their length.
+    // Devices and pipes do not report their length.
     if expected.max(bytes.len() as u64) > most {
         let why = match most >> 20 {
             0 => format!("it is larger than the limit of {most} bytes"),
@@ -36,7 +36,7 @@ pub fn read_bytes(path: &Path, most: u64) -> io::Result<Vec<u8>> {
 /// Reads a text of at most `most` bytes.
 ///
 /// # Errors
-/// It cannot be read, is longer, or is not UTF-8.
+/// If the file cannot be read, is longer, or is not UTF-8.
 pub fn read_text(path: &Path, most: u64) -> io::Result<String> {
     let bytes = read_bytes(path, most)?;
     let invalid = |_| io::Error::new(io::ErrorKind::InvalidData, "it is not text (UTF-8)");

@@ -17,8 +17,8 @@ pub(super) const KEY: Key = key(
 .at_least(1)
 .or("1");
 
-/// Checks the version of a file. Returns `false` if the rest of it cannot be read, as it is of another version;
-/// the only problem is then the version.
+/// Checks the version of a file. Returns `false` if the rest of the file cannot be read because it has another
+/// version. The version is then the only problem.
 pub(super) fn check(table: &Table, problems: &Problems) -> bool {
     let Some(node) = table.get(KEY.name) else { return true };
     let message = match node.value {

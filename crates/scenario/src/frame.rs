@@ -29,7 +29,7 @@ pub(super) const HANDSHAKE: Key = key(
 /// Limits that a workload must observe.
 pub(super) struct Frame<'a> {
     pub(super) hosts: u32,
-    /// Folder of files that are read while the run goes; `None`: their text is kept.
+    /// Folder of the files that are read during the run; `None` if their text is kept in memory.
     pub(super) folder: Option<&'a Path>,
     pub(super) duration: Span,
     pub(super) max_ops: u32,
@@ -42,19 +42,19 @@ pub(super) struct Frame<'a> {
     pub(super) configs: &'a [NamedAlgorithm],
 }
 
-/// When a workload starts and stops.
+/// Start and stop of a workload.
 pub(super) struct Times {
     pub(super) start: Span,
     pub(super) spread: Span,
     pub(super) stop: Option<Span>,
 }
 
-/// A stop, `by` later; none if that is behind the end of the run.
+/// Returns a stop delayed by `by`; `None` if that is after the end of the run.
 pub(super) fn stop_later(stop: Option<Span>, by: Span, duration: Span) -> Option<Span> {
     stop.map(|stop| stop.saturating_add(by)).filter(|stop| *stop < duration)
 }
 
-/// Notes times that lie behind the end of the run, or contradict each other.
+/// Reports times that are after the end of the run or contradict each other.
 pub(super) fn check_times(
     section: &Section<'_>,
     start: Span,

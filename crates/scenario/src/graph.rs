@@ -28,7 +28,7 @@ pub(super) static LINK: Keys = Keys::of(&[
     BUFFER,
 ]);
 
-/// Most hosts of a topology: numbers in messages and tables stay readable, memory stays bounded.
+/// Maximum number of hosts of a topology: numbers in messages and tables stay readable, memory stays bounded.
 pub(super) const MAX_HOSTS: u64 = 65_536;
 
 /// Nodes and links.
@@ -38,11 +38,11 @@ pub(super) struct GraphSpec {
     /// Names of the switches, in the order of their numbers.
     pub(super) switches: Vec<String>,
     pub(super) links: Vec<OneLink>,
-    /// Number of each host in its file, in ascending order.
+    /// Number of each host in the file, in ascending order.
     pub(super) numbers: Vec<u32>,
     /// Pipeline latency stated by the file.
     pub(super) pipeline_latency: Span,
-    /// What the file has and the topology has not, as a sentence.
+    /// Elements of the file that the topology leaves out, as a sentence.
     pub(super) left_out: Option<String>,
     /// NICs of each host that ranks of jobs have one of.
     pub(super) nics: Option<Nics>,
@@ -59,8 +59,8 @@ pub(super) struct OneLink {
 }
 
 impl GraphSpec {
-    /// Egress ports of the longest of all shortest paths between hosts, at most: twice the distance of
-    /// the farthest switch from the first one, and the links of the hosts.
+    /// Returns an upper bound of the egress ports on the longest of all shortest paths between hosts: twice the
+    /// distance of the farthest switch from the first one, and the links of the hosts.
     pub(super) fn longest_path(&self) -> u64 {
         let peers = self.peers();
         let (mut reached, mut farthest) = (vec![false; peers.len()], 0);
@@ -80,7 +80,7 @@ impl GraphSpec {
         2 * farthest + 2
     }
 
-    /// The switches behind the links of each switch.
+    /// Returns the switches behind the links of each switch.
     fn peers(&self) -> Vec<Vec<u32>> {
         let mut peers = vec![Vec::new(); self.switches.len()];
         for link in &self.links {
@@ -92,7 +92,8 @@ impl GraphSpec {
         peers
     }
 
-    /// Shortest paths between two switches with hosts that are stored, on average over those that have one.
+    /// Returns the mean number of stored shortest paths between two switches with hosts, over the pairs that
+    /// have a path.
     pub(super) fn paths(&self) -> u64 {
         let peers = self.peers();
         let mut has_hosts = vec![false; peers.len()];
@@ -105,7 +106,7 @@ impl GraphSpec {
         }
         let (mut pairs, mut paths) = (0, 0_u64);
         for edge in (0..peers.len()).filter(|edge| has_hosts[*edge]) {
-            // By switch: its distance, and its shortest paths.
+            // By switch: the distance, and the number of shortest paths.
             let mut of = vec![(u32::MAX, 0_u64); peers.len()];
             of[edge] = (0, 1);
             let mut next = VecDeque::from([edge]);
@@ -149,7 +150,7 @@ impl GraphSpec {
         nics::read(section, graph, servers).map(Arc::new)
     }
 
-    /// Reads a file. Returns the servers too, if they are the hosts.
+    /// Reads a file. Also returns the servers, if the hosts are servers.
     fn import(section: &Section<'_>, shared: bool, packet: u64) -> Option<(Self, Option<Servers>)> {
         // No format states the size of buffers.
         let buffer = if shared { Bytes::MAX } else { read_buffer(section, packet)? };
@@ -260,7 +261,7 @@ impl GraphSpec {
         Some(Self { hosts, switches, links, numbers, pipeline_latency, left_out, nics, scale_up })
     }
 
-    /// Every host must have one link or several, every pair of hosts a path.
+    /// Checks that every host has at least one link, and every pair of hosts a path.
     fn check(&self) -> Result<(), String> {
         if let Some(link) = self.links.iter().find(|link| link.a == link.b) {
             return Err(format!("connects {} to itself", self.name(link.a)));
@@ -301,7 +302,8 @@ impl GraphSpec {
         rates.into_iter().map(Rate::from_bps).collect()
     }
 
-    /// Returns for each switch the number of its group: switches that links between switches join.
+    /// Returns the number of each switch's group: a group consists of switches that links between switches
+    /// join.
     fn joined_switches(&self) -> Vec<usize> {
         let mut groups: Vec<usize> = (0..self.switches.len()).collect();
         fn root(groups: &mut [usize], mut node: usize) -> usize {
@@ -320,10 +322,11 @@ impl GraphSpec {
         (0..groups.len()).map(|switch| root(&mut groups, switch)).collect()
     }
 
-    /// Hosts pass nothing on: two hosts need a link, or links to switches that links between switches join.
+    /// Checks the paths between hosts. Hosts do not forward, so two hosts need a link, or links to switches of
+    /// one group.
     fn check_paths(&self) -> Result<(), String> {
         let groups = self.joined_switches();
-        // By host: the groups of switches that it has a port on, and its links to hosts.
+        // By host: the groups of switches to which it has a port, and its links to hosts.
         let mut reached = vec![BTreeSet::new(); self.hosts as usize];
         for (index, link) in self.links.iter().enumerate() {
             match (link.a, link.b) {

@@ -1,5 +1,5 @@
-//! The switch halves of a run: each class of a switch's ports takes part in the algorithm of the
-//! workloads that travel in it, if that algorithm has a switch half.
+//! The switch halves of a run. Each class of a switch's ports has the switch half of the algorithm whose
+//! workloads use the class, if that algorithm has one.
 
 use crate::set::Topology;
 use apus_algorithms::registry::AlgorithmConfig;
@@ -16,7 +16,7 @@ use apus_sim::switch_halves::{
     gives_marks, has_switch_half, have_same_switch_half, place_switch_halves,
 };
 
-/// Puts the halves into the ports of every switch that takes part.
+/// Puts the halves into the ports of every switch that has switch halves.
 pub(super) fn place(setup: &Setup, topology: &mut Topology) {
     let classes = setup.topology.classes.len().max(1);
     let halves: Vec<Option<&AlgorithmConfig>> = (0..classes)
@@ -44,7 +44,7 @@ fn switch_algorithm<'a>(
         .find(|algorithm| has_switch_half(*algorithm))
 }
 
-/// Halves that contradict each other, and `plain` without effect.
+/// Reports halves that contradict each other, and `plain` without effect.
 pub(super) fn check(
     root: &Section<'_>,
     topology: &TopologySpec,

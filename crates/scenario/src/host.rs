@@ -1,4 +1,4 @@
-//! `[host]` and `[transport]`: costs of a host, the transport.
+//! `[host]` and `[transport]`: the costs of a host, and the settings of the transport.
 
 use apus_jobs::loggops::Parameters;
 use apus_transport::{EndpointConfig, LocalRx, Recovery};
@@ -123,10 +123,10 @@ pub(super) static TRANSPORT: Keys = Keys::of(&[
     key("local_rx_delay", Kind::Word(&words_of(&LOCAL_RX)), "Kind of delay that the time t6 - t5 in the local NIC counts as").or(LOCAL_RX[0].0),
 ]);
 
-/// The longest of most times, see [`MAX_DELAY`].
+/// Largest value of most times, see [`MAX_DELAY`].
 const LONGEST: u64 = MAX_DELAY.as_ps();
 
-/// The words for how data gets into the NIC.
+/// The words for the way in which data gets into the NIC.
 const NIC: [(&str, Nic); 2] = [("pull", Nic::Pull), ("queue", Nic::Queue)];
 
 /// Reads `[host]`.
@@ -135,7 +135,7 @@ pub(super) fn read_host(section: Section<'_>) -> Option<HostModel> {
     let mut model = HostModel::preset(name)?;
     let span = |key, field: &mut Span| *field = section.get_or(key, *field);
     span("jitter", &mut model.jitter);
-    // No delays: clocks may differ by hours, and be read once per hour.
+    // These times are not delays: clocks may differ by hours, and may be read once per hour.
     span("clock_offset", &mut model.clock_offset);
     span("clock_reading_interval", &mut model.clock_reading_interval);
     model.nic = section.meaning("nic", &NIC)?;
@@ -260,7 +260,7 @@ const LOCAL_RX: [(&str, LocalRx); 3] =
 const RECOVERY: [(&str, Recovery); 2] =
     [("selective", Recovery::Selective), ("go-back-n", Recovery::GoBackN)];
 
-/// Reads `[transport]`; `fine_timers`: an algorithm depends on short gaps.
+/// Reads `[transport]`. `fine_timers` states that an algorithm depends on short gaps.
 pub(super) fn read_transport(
     section: Section<'_>,
     sizes: &PacketSizes,

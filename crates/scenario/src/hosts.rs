@@ -16,7 +16,7 @@ pub(super) const RECEIVER: Key = key(
     "The host that receives. With `kind = \"incast\"`, a list of hosts makes an incast to each of them",
 );
 
-/// Hosts other than `receivers`: all of them by default.
+/// Reads hosts other than `receivers`; by default all of them.
 pub(super) fn read_senders(
     section: &Section<'_>,
     key: &'static str,
@@ -60,7 +60,7 @@ fn record(section: &Section<'_>, key: &'static str, hosts: Option<Vec<u32>>) -> 
     hosts
 }
 
-/// A number of hosts (the first ones) or a list of them; all by default.
+/// Reads a number of hosts (the first ones) or a list of hosts; by default all hosts.
 pub(super) fn read_hosts(
     section: &Section<'_>,
     key: &'static str,
@@ -83,7 +83,7 @@ pub(super) fn read_hosts(
     record(section, key, named)
 }
 
-/// A list of hosts, `least` or more, each once.
+/// Reads a list of at least `least` hosts, each once.
 pub(super) fn read_host_list(
     section: &Section<'_>,
     key: &'static str,
@@ -116,7 +116,7 @@ pub(super) fn read_host(section: &Section<'_>, key: &'static str, hosts: u32) ->
     Some(host)
 }
 
-/// Reads a host by its number, by default the last.
+/// Reads a host by its number; by default the last host.
 pub(super) fn read_host_or_last(
     section: &Section<'_>,
     key: &'static str,

@@ -24,7 +24,7 @@ use super::workload::WORKLOAD;
 /// Largest seed: results are JSON, whose numbers are exact up to this value.
 const MAX_SEED: u64 = 1 << 53;
 
-/// The keys at the root of a scenario that describe a run. Testbeds and settings have these alone.
+/// The keys at the root of a scenario that describe a run. Testbeds and settings may have no other keys.
 pub(super) static RUN: Keys = Keys::of(&[
     key("duration", Kind::Time, "End of the measured phase, counted from the start of the run").at_least(1),
     key("warmup", Kind::Time, "Start of the measured phase. If not given, a run that has only traces and jobs is measured from its first message or job").or("0s"),
@@ -71,7 +71,7 @@ pub(super) static ROOT: Keys = Keys::of(&[
     format::KEY,
 ]);
 
-/// Notes every key at the root of a scenario that is none.
+/// Reports every unknown key at the root of a scenario.
 pub(super) fn check_keys(root: &Section<'_>, all: &[&Keys], problems: &Problems, table: &Table) {
     let known = || all.iter().flat_map(|keys| keys.own).map(|key| key.name);
     for key in root.keys().filter(|key| !known().any(|known| known == *key)) {

@@ -7,7 +7,7 @@ pub(super) const LABEL_RULE: &str =
 /// Rule for names of parts of a run: dots separate the parts of a metric's name.
 pub(super) const PART_RULE: &str = "1 to 64 letters, digits, `-` or `_`";
 
-/// Returns `true` if a text can name a part of a run.
+/// Returns `true` if a text can be the name of a part of a run.
 pub(super) fn is_part_name(text: &str) -> bool {
     is_label(text) && !text.contains('.')
 }
@@ -18,7 +18,7 @@ pub(super) fn is_label(text: &str) -> bool {
     (1..=64).contains(&text.len()) && !text.starts_with('.') && text.chars().all(allowed)
 }
 
-/// A label made from any text.
+/// Returns a label made from any text.
 pub(super) fn label_from(text: &str) -> String {
     let safe = |c: char| if c.is_ascii_alphanumeric() || "-_.".contains(c) { c } else { '-' };
     let label: String = text.trim().chars().map(safe).take(64).collect();
@@ -29,7 +29,7 @@ pub(super) fn label_from(text: &str) -> String {
     }
 }
 
-/// The name of the file without its ending.
+/// Returns the name of the file without its extension.
 pub(super) fn default_name(file: &str) -> String {
     let base = file.rsplit(['/', '\\']).next().unwrap_or(file);
     label_from(base.strip_suffix(".toml").unwrap_or(base))
@@ -38,7 +38,7 @@ pub(super) fn default_name(file: &str) -> String {
 /// Longest name of a scenario or a run.
 pub(super) const MAX_NAME: usize = 130;
 
-/// Returns `true` if a text can name a scenario: labels joined by `/`.
+/// Returns `true` if a text can be the name of a scenario: labels joined by `/`.
 pub(super) fn is_name(name: &str) -> bool {
     name.split('/').all(is_label)
 }

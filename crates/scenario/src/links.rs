@@ -18,7 +18,7 @@ pub(super) const BUFFER: Key = key("buffer", Kind::SizeOrUnlimited, "Memory of e
 /// Keys of links that differ from those of the hosts.
 pub(super) static LINKS: Keys = Keys::of(&[RATE, DELAY, BUFFER]);
 
-/// Below this a single packet would occupy a link for hours, and times might overflow.
+/// Minimum rate of a link: below it, a single packet would occupy the link for hours, and times might overflow.
 const MIN_RATE: Rate = Rate::from_bps(1_000);
 
 /// Links of one kind.
@@ -26,7 +26,7 @@ const MIN_RATE: Rate = Rate::from_bps(1_000);
 pub(super) struct Links {
     pub(super) rate: Rate,
     pub(super) delay: Span,
-    /// Per port; [`Bytes::MAX`] is unlimited.
+    /// Memory of a port; [`Bytes::MAX`] is unlimited.
     pub(super) buffer: Bytes,
 }
 
@@ -39,7 +39,7 @@ pub(super) fn read_upper(
     packet: u64,
 ) -> Option<Links> {
     let table = section.section_or_empty(key)?;
-    // Without the links of the hosts, which are an error already, every key would be missing.
+    // If the links of the hosts are invalid, that is reported already, and every key here would be missing.
     let links = read_links(&table, Some(edge?), shared, packet);
     table.finish();
     links
@@ -77,7 +77,7 @@ fn get_or_require<T: Setting>(
     }
 }
 
-/// Notes a memory that does not hold the largest packet.
+/// Reports a memory that cannot hold the largest packet.
 pub(super) fn check_holds_packet(section: &Section<'_>, key: &str, size: Bytes, packet: u64) {
     let holds = size.get() >= packet;
     section.check(holds, key, format_args!("of {size} does not hold one packet of {packet}B"));

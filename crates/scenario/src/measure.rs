@@ -65,14 +65,14 @@ pub(super) struct Measure {
     pub(super) series: Vec<SeriesPlan>,
 }
 
-/// Compare rates over intervals with the fair share.
+/// Comparison of rates over intervals with the fair share.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct FairShare {
     pub(super) interval: Span,
     pub(super) after: Span,
 }
 
-/// Most ranges of sizes.
+/// Maximum number of ranges of sizes.
 const MAX_SIZES: usize = 32;
 
 /// Reads `[measure]`.
@@ -102,7 +102,7 @@ pub(super) fn read(root: &Section<'_>, parts: &Parts<'_>) -> Option<Measure> {
     Some(Measure { fair_share: fair_share?, sizes: sizes?, ports: ports?, series: series? })
 }
 
-/// The outer `None` means that something is wrong.
+/// Reads the comparison; the outer `None` means that an error was reported.
 fn read_fair_share(section: &Section<'_>, parts: &Parts<'_>) -> Option<Option<FairShare>> {
     if section.node("interval").is_none() && section.node("fair_share_after").is_none() {
         return Some(None);
@@ -138,13 +138,13 @@ fn read_sizes(section: &Section<'_>) -> Option<Vec<SizeRange>> {
     Some(sizes)
 }
 
-/// Whether an op may belong to both ranges.
+/// Returns `true` if an op may belong to both ranges.
 fn overlap(a: &SizeRange, b: &SizeRange) -> bool {
     let begins_within = |a: &SizeRange, b: &SizeRange| b.holds(a.from.get());
     begins_within(a, b) || begins_within(b, a)
 }
 
-/// What ends the overlap of two ranges.
+/// Describes the change that ends the overlap of two ranges.
 fn apart(a: &SizeRange, b: &SizeRange) -> String {
     let (first, second) = if a.from <= b.from { (a, b) } else { (b, a) };
     if first.from < second.from {

@@ -1,4 +1,4 @@
-//! `[measure.ports]` and `[[measure.compare]]`: groups of ports, and classes that are compared there.
+//! `[measure.ports]` and `[[measure.compare]]`: groups of ports, and comparisons of classes at these ports.
 
 use crate::set::Topology;
 use apus_fabric::Node;
@@ -25,7 +25,7 @@ pub(super) static COMPARE: Keys = Keys::of(&[
     key("by", Kind::Word(&words_of(&Sorting::WORDS)), "What sorts the time windows into buckets: the utilisation of the port (\"port\") or of the class (\"class\"). \"nothing\": all time windows are in one bucket").or(Sorting::WORDS[0].0),
 ]);
 
-// Rationale of defaults: at 50 Gb/s a window has some 1500 packets, and 15 pass between two samples.
+// Rationale of defaults: at 50 Gb/s a window has about 1500 packets, and 15 packets pass between two samples.
 
 /// Measurements of ports.
 #[derive(Clone, Debug)]
@@ -37,7 +37,7 @@ pub(super) struct Ports {
     pub(super) comparisons: Vec<Comparison>,
 }
 
-/// Reads them. The outer `None` means that something is wrong.
+/// Reads both tables. The outer `None` means that an error was reported.
 pub(super) fn read(section: &Section<'_>, parts: &Parts<'_>) -> Option<Option<Ports>> {
     let Some(Entry { value: Value::Table(table), .. }) = section.node("ports") else {
         let well = section.section("ports").is_none() && section.node("ports").is_none();
@@ -77,7 +77,7 @@ pub(super) fn read(section: &Section<'_>, parts: &Parts<'_>) -> Option<Option<Po
     Some(Some(Ports { window, queue_interval, groups, comparisons }))
 }
 
-/// Every egress port of a switch, with its name.
+/// Returns every egress port of a switch, with its name.
 fn switch_ports(topology: &Topology) -> Vec<(PortId, String)> {
     let mut ports = Vec::new();
     for (index, link) in (0u32..).zip(&topology.links) {

@@ -1,4 +1,4 @@
-//! An estimate of the memory that a run takes, and the limits that follow from it.
+//! Estimate of the memory of a run, and the limits that follow from it.
 
 use std::cmp::Reverse;
 use std::num::NonZeroUsize;
@@ -19,7 +19,7 @@ use super::workload::{Demand, Workload};
 pub struct MemoryLimit {
     /// The largest estimate that is accepted.
     pub bytes: Bytes,
-    /// Where the limit comes from, as a clause: "this machine has 16GB available".
+    /// Origin of the limit, as a clause: "this machine has 16GB available".
     pub reason: String,
 }
 
@@ -43,44 +43,43 @@ impl MemoryLimit {
     }
 }
 
-/// Bytes that a run takes however small it is: mostly histograms.
+/// Minimum bytes of a run of any size: mostly histograms.
 const BASE: u64 = 1 << 20;
 /// Bytes of a host without flows, with its ports and its timers.
 const PER_HOST: u64 = 16 << 10;
 /// Bytes of an algorithm's own memory and of measurements per connection. deviation: no source;
 /// rationale: between algorithms without heap memory (Swift) and 500 B (HPCC, both ends).
 const PER_CONNECTION: u64 = 256;
-/// Bytes of an op that is drawn or read before the run: in the workload, while it is sorted, and in its
-/// connection.
+/// Bytes of an op that is drawn or read before the run: in the workload, during sorting, and in its connection.
 const PER_OP: u64 = 64;
-/// A vector that grows is, on average, a quarter empty, and the old one is kept while it is copied.
+/// Factor for growing vectors: on average a quarter is empty, and the old vector is kept during the copy.
 const GROWTH: u64 = 2;
 /// Routes are found by 32-bit indices into one table of their egress ports.
 const MAX_ROUTE_WORDS: u64 = u32::MAX as u64;
-/// Most paths that are stored of a pair of hosts.
+/// Maximum number of stored paths of a pair of hosts.
 pub(super) const MAX_PATHS: u64 = 1 << 16;
 
-/// Words of the routes of a connection, there and back: its egress ports and their number.
+/// Returns the words of the routes of a connection in both directions: the egress ports and their number.
 fn route_words(topology: &TopologySpec) -> u64 {
     2 * (1 + topology.longest_path())
 }
 
-/// Words of the sets of paths over which packets are spread, each stored once for a pair of hosts. Those around failed
-/// links are not part of it.
+/// Returns the words of the sets of paths over which packets are spread. Each set is stored once for a pair of
+/// hosts. Sets around failed links are not included.
 fn set_words(topology: &TopologySpec, workloads: &[Workload]) -> u64 {
     let spread = workloads.iter().filter(|workload| workload.spread.is_some());
     let connections = spread.map(Workload::connections).fold(0, u64::saturating_add);
     if connections == 0 {
         return 0;
     }
-    // A rank may use one NIC of its host.
+    // A rank may use a single NIC of its host.
     let nics = topology.nics().map_or(1, |(nics, _)| u64::from(nics.count));
     let ends = u64::from(topology.hosts()) * nics;
     let pairs = connections.min(ends * ends.saturating_sub(1) / 2);
     pairs.saturating_mul(topology.paths().min(MAX_PATHS)).saturating_mul(route_words(topology))
 }
 
-/// Words per word of a set of paths, with those by which switches choose the rest of a path.
+/// Returns the words per word of a set of paths, with the words by which switches choose the rest of a path.
 fn words_of_choices(workloads: &[Workload]) -> u64 {
     let policies = workloads.iter().filter_map(|workload| workload.spread.as_ref());
     if policies.map(|spread| spread.policy.at_switches()).any(|rule| rule.is_some()) {
@@ -90,7 +89,7 @@ fn words_of_choices(workloads: &[Workload]) -> u64 {
     }
 }
 
-/// Ops of a workload that memory holds before they are submitted, at most.
+/// Returns an upper bound of the ops of a workload that are in memory before their submission.
 fn known_ops(workload: &Workload) -> u64 {
     match &workload.demand {
         Demand::Closed(_) | Demand::Rounds(_) => 0,
@@ -100,7 +99,7 @@ fn known_ops(workload: &Workload) -> u64 {
     }
 }
 
-/// Ops that a connection of the workload has outstanding at a time; open loops may have more.
+/// Returns the number of outstanding ops of a connection of the workload; open loops may have more.
 fn outstanding(workload: &Workload) -> u32 {
     match &workload.demand {
         Demand::Closed(loops) => loops.outstanding,
@@ -110,8 +109,9 @@ fn outstanding(workload: &Workload) -> u32 {
     }
 }
 
-/// Estimates the memory of a run on one thread: network, hosts, connections and their ops, and sets of paths. Packets in
-/// switches, which their buffers bound, paths around failed links and recorded tables are not part of it.
+/// Estimates the memory of a run on one thread: network, hosts, connections and their ops, and sets of paths.
+/// Not included are packets in switches, which their buffers bound, paths around failed links, and recorded
+/// tables.
 pub(super) fn estimate(topology: &TopologySpec, workloads: &[Workload]) -> Bytes {
     let routes = GROWTH * route_words(topology) * size_of::<u32>() as u64;
     let per_connection =
@@ -128,7 +128,7 @@ pub(super) fn estimate(topology: &TopologySpec, workloads: &[Workload]) -> Bytes
     Bytes::new(workloads.iter().map(workload).fold(network, u64::saturating_add))
 }
 
-/// Refuses more connections than can be numbered, and than the memory may hold.
+/// Refuses connections that exceed the range of their numbers or the memory limit.
 pub(super) fn check(
     root: &Section<'_>,
     topology: &TopologySpec,
@@ -176,7 +176,7 @@ pub(super) fn check(
     }
 }
 
-/// A size with at most three digits before its unit.
+/// Returns a size with at most three digits before its unit.
 fn rounded(size: Bytes) -> String {
     let scales = [(1_000_000_000, "GB"), (1_000_000, "MB"), (1_000, "kB")];
     let (scale, unit) =
@@ -195,7 +195,7 @@ mod tests {
             let max = NonZeroUsize::new(max).expect("above 0");
             limit.runs_at_once([2, 5, 1, 3].map(Bytes::new), max).get()
         };
-        // Sums from the largest on: 5, 8, 10, 11.
+        // Sums from the largest estimate: 5, 8, 10, 11.
         let expected = [(1, 1), (5, 1), (7, 1), (8, 2), (9, 2), (10, 3), (11, 4), (u64::MAX, 4)];
         for (limit, runs) in expected {
             assert_eq!(runs_at_once(limit, 4), runs, "limit {limit}");

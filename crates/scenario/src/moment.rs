@@ -1,4 +1,4 @@
-//! Times of a run that are set, or that an op's end decides: "25us", "last end of rpc".
+//! Times of a run that are fixed or determined by the end of an op: "25us", "last end of rpc".
 
 use apus_units::{Span, Time};
 

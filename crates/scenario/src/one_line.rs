@@ -1,8 +1,8 @@
 //! A topology in one line: `topology = "fat-tree k=8 100Gbps 1us"`.
 //!
-//! The kind comes first; then, in any order, `key=value` for any key of the table, and without a key
-//! the rate of the links, their delay, and the buffer of a switch's port (4MB unless it is given). The name of a cluster
-//! ([`PRESETS`]) stands for a kind with settings, which those of the line replace.
+//! The kind comes first. Then, in any order: `key=value` for any key of the table, and without a key the rate
+//! of the links, their delay, and the buffer of a switch's port (default 4MB). The name of a cluster
+//! ([`PRESETS`]) stands for a kind with settings, which the settings of the line replace.
 
 use apus_units::{Bytes, Rate, Span};
 

@@ -10,14 +10,14 @@ use super::tree::Table;
 /// Keys of `override`.
 pub(super) static OVERRIDE: Keys = Keys::of(&[SET, REASON]);
 
-/// A setting that differs from the testbed or from the algorithm's own, and why.
+/// A setting that differs from the testbed or from the algorithm's default, with the reason.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Override {
     /// The setting.
     pub key: String,
     /// The reason.
     pub reason: String,
-    /// The variant that it belongs to; all of them if `None`.
+    /// The variant to which the setting belongs; `None` for all variants.
     pub variant: Option<String>,
 }
 

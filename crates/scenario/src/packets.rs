@@ -67,8 +67,8 @@ fn describe(sizes: PacketSizes) -> String {
     format!("payload {payload}B, header {header}B and control {control}B")
 }
 
-/// The algorithms of a scenario, with the sizes of their profiles or else the default ones. Faults in
-/// their tables are reported when the algorithms are read.
+/// Returns the algorithms of a scenario with the sizes of their profiles, or otherwise the default sizes.
+/// Errors in the tables of the algorithms are reported when the algorithms are read.
 fn own_sizes(root: &Section<'_>, registry: Registry) -> Vec<(String, PacketSizes)> {
     let Some(Value::Table(table)) = root.node("algorithm").map(|node| &node.value) else {
         return Vec::new();

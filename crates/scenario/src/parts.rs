@@ -16,7 +16,7 @@ pub(super) struct Parts<'a> {
     pub(super) flows: u64,
     pub(super) duration: Span,
     pub(super) warmup: Span,
-    /// `None` if it is wrong.
+    /// `None` if the topology is invalid.
     pub(super) topology: Option<&'a Topology>,
     pub(super) classes: &'a [Class],
 }

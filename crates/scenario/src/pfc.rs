@@ -1,4 +1,4 @@
-//! `topology.pfc`: switches that pause the ports that fill their memory.
+//! `topology.pfc`: switches pause the ports that fill their memory.
 
 use apus_fabric::PfcConfig;
 use apus_units::{Bytes, ClassId};
@@ -27,7 +27,7 @@ pub(super) static PFC: Keys = Keys::of(&[
     key("classes", Kind::Texts, "Classes that are paused. Default: all classes"),
 ]);
 
-/// Reads it. The outer `None` means that something is wrong.
+/// Reads the table. The outer `None` means that an error was reported.
 pub(super) fn read(topology: &Section<'_>, classes: &[Class]) -> Option<Option<PfcConfig>> {
     if topology.node("pfc").is_none() {
         return Some(None);
@@ -48,7 +48,7 @@ pub(super) fn read(topology: &Section<'_>, classes: &[Class]) -> Option<Option<P
     Some(Some(config?))
 }
 
-/// All classes unless some are named.
+/// Reads the named classes; by default all classes.
 fn read_classes(section: &Section<'_>, classes: &[Class]) -> Option<Vec<ClassId>> {
     let id = |index: usize| ClassId::new(index as u8);
     if section.node("classes").is_none() {

@@ -29,23 +29,23 @@ pub(super) const FLOWS: Key = key(
 )
 .or(FLOW_PER_OP[0].0);
 
-/// Whether each op has a flow of its own.
+/// Whether each op has a separate flow.
 const FLOW_PER_OP: [(&str, bool); 2] = [("per-pair", false), ("per-op", true)];
 
-/// Most ops of a workload: they are drawn before the run, 16 bytes each.
+/// Maximum number of ops of a workload: they are drawn before the run, 16 bytes each.
 const MAX_OPS: f64 = 20e6;
 
 /// The workload. Ops arrive at each sender as an independent Poisson process.
 #[derive(Clone, Debug)]
 pub(super) struct Poisson {
-    /// Payload bytes that are offered per time, over the link rate: of each sender's link with random
-    /// pairs, of the receiver's link, all senders together, with a fixed receiver.
+    /// Offered payload bytes per time over the link rate: the link of each sender with random pairs; the link
+    /// of the receiver, for all senders together, with a fixed receiver.
     pub(super) load: f64,
     pub(super) sizes: OpSizes,
     pub(super) pairs: Pairs,
-    /// `None`: a flow for each op.
+    /// Number of flows per pair; `None` for a separate flow for each op.
     pub(super) flows_per_pair: Option<u32>,
-    /// Ops to be expected.
+    /// Expected number of ops.
     pub(super) expected: f64,
 }
 
@@ -57,7 +57,7 @@ pub(super) enum Pairs {
     /// Each host sends each op to a random host of another rack; the second list has the rack of
     /// each host of the topology.
     OtherRacks(Vec<u32>, Vec<u32>),
-    /// Some to one.
+    /// Several senders and one receiver.
     To { senders: Vec<u32>, receiver: u32 },
 }
 
@@ -86,7 +86,7 @@ impl Poisson {
         (expected <= MAX_OPS).then_some(Self { expected, ..poisson })
     }
 
-    /// Ops that are drawn, at most: six standard deviations above the mean number.
+    /// Returns an upper bound of the ops that are drawn: six standard deviations above the mean number.
     pub(super) fn most_ops(&self) -> u64 {
         (self.expected + 6.0 * self.expected.sqrt()).ceil() as u64
     }
@@ -113,7 +113,7 @@ impl Poisson {
         }
     }
 
-    /// Mean time between two ops of a sender, in seconds.
+    /// Returns the mean time between two ops of a sender, in seconds.
     pub(super) fn gap_s(&self, sender: u32, rates: &[Rate]) -> f64 {
         let rate = |host: u32| rates.get(host as usize).map_or(1.0, |r| r.as_bps() as f64);
         let offered = match &self.pairs {

@@ -3,18 +3,18 @@
 /// A named cluster.
 #[derive(Clone, Copy, Debug)]
 pub struct Preset {
-    /// Its name, in place of a kind.
+    /// Name of the cluster, in place of a kind.
     pub name: &'static str,
-    /// What it is, and where its numbers are from.
+    /// Description of the cluster, and the source of its numbers.
     pub doc: &'static str,
-    /// The kind that it stands for.
+    /// The kind of topology for which the name stands.
     pub kind: &'static str,
-    /// Settings in one line, which those of the scenario behind the name replace.
+    /// Settings in one line, which settings after the name in the scenario replace.
     pub settings: &'static str,
 }
 
-/// All named clusters. Numbers of nodes and leaves are left to the scenario, as published clusters are larger than most
-/// simulations. deviation: no source gives the buffer of a port; a topology in one line has 4 MB.
+/// All named clusters. The scenario sets the numbers of nodes and leaves, since published clusters are larger
+/// than most simulations. deviation: no source gives the buffer of a port; a topology in one line has 4 MB.
 pub const PRESETS: [Preset; 8] = [
     Preset {
         name: "spectrum-x",

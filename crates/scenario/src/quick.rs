@@ -43,7 +43,7 @@ pub(super) fn read(
     settings
 }
 
-/// Variants of a quick run, and the differences from a full run in words.
+/// The variants of a quick run, and its differences from a full run in words.
 pub(super) struct QuickRun {
     /// Indices of the variants that run.
     pub(super) variants: Vec<usize>,

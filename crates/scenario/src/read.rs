@@ -30,7 +30,7 @@ pub struct Scenario {
     pub name: String,
     /// Statement that the scenario demonstrates.
     pub title: Option<String>,
-    /// The publication that it reproduces, and where.
+    /// The publication that the scenario reproduces, and the place in it.
     pub source: Option<String>,
     /// Runs of the scenario, at least one.
     pub runs: Vec<Run>,
@@ -40,7 +40,7 @@ pub struct Scenario {
     pub shown: Vec<Check>,
     /// Differences from the testbed and from the algorithm's defaults, with reasons.
     pub overrides: Vec<Override>,
-    /// Differences from a full run, in sentences, if it was read for a quick one.
+    /// Differences from a full run, in sentences; empty unless the scenario was read for a quick run.
     pub quick: Vec<String>,
 }
 
@@ -64,25 +64,25 @@ pub struct Options {
     pub vary: Vec<String>,
     /// The seed (`--seed`).
     pub seed: Option<u64>,
-    /// The only variant to run (`--variant`); checks are left out then.
+    /// The only variant to run (`--variant`); checks are then left out.
     pub variant: Option<String>,
-    /// Read it for a quick run (`--quick`): with the settings of `[quick]`, and without
-    /// the checks and variants that say `quick = false`.
+    /// Whether the scenario is read for a quick run (`--quick`): with the settings of `[quick]`, and without
+    /// the checks and variants that have `quick = false`.
     pub quick: bool,
     /// The algorithms that a scenario may name; by default those of this project.
     pub registry: Registry,
     /// The memory that each run may take; `None`: no limit.
     pub memory: Option<MemoryLimit>,
-    /// Settings of some runs that remove a mechanism, to see which checks notice.
+    /// Settings of some runs that remove a mechanism, to find the checks that detect this.
     pub mutation: Option<Mutation>,
-    /// Folder of the files that a trace with `stream` names, which are read while the run goes; `None`: their text
-    /// is found as that of other files, and kept in memory.
+    /// Folder of the files that a trace with `stream` names, which are read during the run. `None`: their text
+    /// is found like that of other files, and kept in memory.
     pub folder: Option<PathBuf>,
-    /// Faults will be added: settings for links that are down need no fault yet.
+    /// Whether faults will be added later, so that settings for failed links need no fault yet.
     pub expects_faults: bool,
 }
 
-/// Settings of some runs, over all others.
+/// Settings of some runs, which take precedence over all others.
 #[derive(Clone, Debug, Default)]
 pub struct Mutation {
     /// Names of the variants, or their beginnings with a `*`. Empty: every run.
@@ -108,7 +108,7 @@ impl Scenario {
     /// Reads a scenario.
     ///
     /// # Errors
-    /// Everything that is wrong with it, see [`ScenarioError`].
+    /// All mistakes in the scenario, see [`ScenarioError`].
     pub fn read(
         source: &Source,
         find_testbed: FindTestbed<'_>,
@@ -124,7 +124,7 @@ impl Scenario {
             viewed = runs_of::take_over(&mut own, find_testbed, &mut problems);
         }
         let mut table = own.clone();
-        // If the text is not TOML or of a newer format, the rest is not read.
+        // If the text is not TOML or has a newer format, the rest is not read.
         if problems.is_empty() {
             let testbed = testbed::merge(&mut table, find_testbed, &mut problems);
             let set = options.set.iter().map(|text| ("--set", text));
@@ -195,7 +195,7 @@ impl Reader<'_> {
         let (title, source) = (root.get("title"), root.get::<String>("source"));
         let mut overrides = apply_overrides(&root, &self.rule, &mut table, problems);
         let variants = read_variants(&root, &self.rule, &mut overrides, problems);
-        // A run's name is the scenario's and the variant's, and a name again.
+        // A run's name joins the names of the scenario and the variant, and must be a valid name too.
         let longest = if variants.is_empty() { MAX_NAME } else { MAX_NAME / 2 - 1 };
         let must = format_args!("must be words joined by `/`, each {LABEL_RULE}; {longest} in all");
         root.check(is_name(&name) && name.len() <= longest, "name", must);
@@ -206,7 +206,7 @@ impl Reader<'_> {
         let unused = unused_variants(&variants, checks.iter().chain(&shown));
         let mut variants = variants;
         if self.viewed {
-            // Variants that no check uses here are used by other scenarios.
+            // Variants that no check uses here belong to other scenarios.
             let kept: Vec<usize> = (0..variants.len()).filter(|i| !unused.contains(i)).collect();
             checks.iter_mut().chain(&mut shown).for_each(|check| {
                 check.keep_runs(&kept);
@@ -291,7 +291,7 @@ impl Reader<'_> {
             .collect();
         let runs: Vec<Run> = runs.into_iter().collect::<Option<_>>()?;
         match &self.options.mutation {
-            // A run without its mechanism may be the same as another one.
+            // Without its mechanism a run may equal another run.
             Some(mutation) => {
                 let changed = chosen.iter().any(|v| mutation.changes(Some(v.name.as_str())));
                 if let (false, Some(first)) = (changed, self.mutated.first()) {
@@ -330,7 +330,7 @@ impl Reader<'_> {
         })
     }
 
-    /// Reports two variants that are the same run: one of them changes no setting.
+    /// Reports two variants with equal runs: one of them changes no setting.
     fn check_different(&self, runs: &[Run], variants: &[&Variant]) {
         let anonymous: Vec<String> = runs
             .iter()

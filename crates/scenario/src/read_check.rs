@@ -136,7 +136,7 @@ pub(super) fn read_checks(
 struct Reader<'a, 'b> {
     section: &'b Section<'a>,
     variants: &'b [Variant],
-    /// The numbers of parts of the runs.
+    /// The metrics of parts of the runs.
     scoped: &'b [String],
     problems: &'b Problems,
 }
@@ -241,7 +241,7 @@ impl Reader<'_, '_> {
         None
     }
 
-    /// `increasing = [...]`: the variants in whose order the metric grows. The inner `None` means
+    /// Reads `increasing = [...]`: the variants in whose order the metric grows. The inner `None` means
     /// that an error was reported.
     fn increasing(&self) -> Option<Option<Vec<usize>>> {
         let node = self.section.node("increasing")?;
@@ -282,7 +282,7 @@ impl Reader<'_, '_> {
         found
     }
 
-    /// The outer `None` means that something is wrong.
+    /// Reads `reduce`; the outer `None` means that an error was reported.
     fn reduce(&self, runs: Option<&[usize]>) -> Option<Option<Reduce>> {
         if self.section.node("reduce").is_none() {
             return Some(None);
@@ -307,7 +307,7 @@ impl Reader<'_, '_> {
         Some(Reduce::Rank(number))
     }
 
-    /// An exponent needs variants with positive values that differ.
+    /// Checks that the variants of an exponent have different, positive values.
     fn check_exponent(&self, runs: &[usize]) {
         let value = |run: &usize| self.variants.get(*run)?.value.map(|(value, _)| value);
         let values: Option<Vec<f64>> = runs.iter().map(value).collect();
@@ -369,7 +369,7 @@ impl Reader<'_, '_> {
         }
     }
 
-    /// The runs whose values are divisors: one for all runs of the check, or one for each.
+    /// Returns the runs whose values are divisors: one for all runs of the check, or one for each.
     fn bases(&self, node: &Node, runs: &[usize]) -> Option<Vec<usize>> {
         let Value::List(list) = &node.value else { return Some(vec![self.variant(node)?]) };
         if list.len() != runs.len() || list.len() < 2 {
@@ -418,7 +418,7 @@ impl Reader<'_, '_> {
         (low, high)
     }
 
-    /// The kind of a check. `None`: a number that is only shown, or a mistake that was reported.
+    /// Returns the kind of a check. `None` for a number that is only shown, or if an error was reported.
     fn kind(&self, banded: bool) -> Option<CheckKind> {
         if !banded {
             self.section.no_effect("kind", "in `[[show]]`, which checks nothing; use `[[check]]`");
@@ -432,7 +432,7 @@ impl Reader<'_, '_> {
         self.section.meaning("kind", &CheckKind::WORDS)
     }
 
-    /// A text of a check that must give a reason.
+    /// Reads a text of a check that must give a reason.
     fn reason(&self, key: &'static str, banded: bool) -> Option<String> {
         let text: Option<String> = self.section.get(key);
         if !banded {
@@ -445,8 +445,8 @@ impl Reader<'_, '_> {
         text
     }
 
-    /// The rules of each kind: `exempt` is a check whose band may be wider than that of a
-    /// reproduction, `reasoned` one with a `why`.
+    /// Checks the rules of each kind. `exempt` means that the band of the check may be wider than that of a
+    /// reproduction, `reasoned` that the check has a `why`.
     fn check_kind(
         &self,
         kind: CheckKind,

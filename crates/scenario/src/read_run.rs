@@ -36,7 +36,7 @@ pub(super) fn read_run(
     let root = Section::new(table, &RUN, "", place, problems);
     let duration = root.require("duration");
     let warmup = read_warmup(&root, duration);
-    // The seed of a setup can change later.
+    // The seed is not recorded, since the seed of a setup can change later.
     let seed = root.get_or_default("seed");
     root.effective().remove("seed");
     let sizes = read_packets(&root, options.registry)?;
@@ -72,7 +72,7 @@ pub(super) fn read_run(
     let of_class = topology.as_ref().is_some_and(TopologySpec::has_balancers);
     let spreads = of_class || tables.iter().any(|table| table.node("balancer").is_some());
     let network_info = if spreads || root.node("routing").is_some() { network() } else { None };
-    // The limits of a workload are only known if the rest could be read.
+    // The limits of a workload are known only if the rest could be read.
     let (duration, topology, algorithms) = (duration?, topology?, algorithms?);
     let endpoint = endpoint?;
     let labels = algorithms.iter().map(|named| named.label.as_str()).collect();

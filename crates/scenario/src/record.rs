@@ -46,21 +46,22 @@ pub(super) static RECORD: Keys = Keys::of(&[
     .or("100000"),
 ]);
 
-// Rationale of defaults: a packet or an event takes some 250 bytes, so that both together stay below 50 MB.
+// Rationale of defaults: a packet or an event takes about 250 bytes, so that both together stay below 50 MB.
 
-/// Most packets, and most events: some 250 MB each.
+/// Maximum number of packets, and of events: about 250 MB each.
 const MAX_TRACED: u64 = 1_000_000;
-/// Most flows with events: each has a file.
+/// Maximum number of flows with events: each has a file.
 const MAX_TRACED_FLOWS: u64 = 1000;
 
-/// Most samples over time, so that the tables stay within memory.
+/// Maximum number of samples over time, so that the tables fit into memory.
 const MAX_SAMPLES: u64 = 100_000;
-/// Most samples of flows, and of ports: times, times flows or ports.
+/// Maximum number of samples of flows, and of ports: number of times multiplied by flows or ports.
 const MAX_KEPT: u64 = 4_000_000;
-/// Most ops: some 600 MB.
+/// Maximum number of ops: about 600 MB.
 const MAX_OPS: u64 = 10_000_000;
 
-/// Reads the section, if there is one, and what it traces. `topology` is `None` if it is wrong.
+/// Reads the section, if there is one, and the ports and flows that it traces. `topology` is `None` if it is
+/// invalid.
 pub(super) fn read(
     root: &Section<'_>,
     duration: Span,

@@ -5,7 +5,7 @@ use apus_units::Span;
 use super::frame::{Frame, Times};
 use super::section::Section;
 
-/// Most bursts of one workload.
+/// Maximum number of bursts of one workload.
 pub(super) const MAX_BURSTS: u64 = 10_000;
 
 /// Reads `every`: the time from the start of one burst to that of the next.

@@ -1,4 +1,4 @@
-//! `kind = "partition-aggregate"`: a master reads from its workers, and continues when all have
+//! `kind = "partition-aggregate"`: a master reads from its workers, and continues when all of them have
 //! answered.
 
 use apus_units::Bytes;

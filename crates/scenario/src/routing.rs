@@ -1,4 +1,4 @@
-//! `[routing]`: the path policy of flows, and how their transport bears packets that overtake each other.
+//! `[routing]`: the path policy of flows, and the treatment of reordered packets by their transport.
 
 use std::rc::Rc;
 use std::sync::Arc;
@@ -42,13 +42,13 @@ enum Loss {
     Sleek,
 }
 
-/// Largest `ack_bytes`: far above what a window of one path holds between two acknowledgements.
+/// Largest `ack_bytes`: far above the bytes of one path's window between two acknowledgements.
 const MAX_ACK_BYTES: u64 = 1 << 24;
 
 /// Largest window over the bandwidth-delay product (uet-htsim 40ccb05).
 const SLEEK_WINDOW: f64 = 1.5;
 
-/// Algorithms of Ultra Ethernet, whose losses its rules detect.
+/// Algorithms of Ultra Ethernet, whose losses are detected by the rules of Ultra Ethernet.
 const UET: [&str; 1] = ["nscc"];
 
 /// The path policy of a scenario or a workload.
@@ -72,7 +72,7 @@ pub(super) static ROUTING: Keys = Keys::of(&[
     key("ack_bytes", Kind::Size, "Number of payload bytes after which the receiver acknowledges. The receiver acknowledges some packets at once: the first packet, marked packets, repeated packets, and packets after which the sender waits for an acknowledgement. 0: each packet is acknowledged").at_most(MAX_ACK_BYTES).or("0B"),
 ]);
 
-/// What becomes of the flows of a group of ports that has lost a member.
+/// Treatment of the flows of a group of ports that has lost a member.
 const REHASH: [(&str, Rehash); 2] = [("resilient", Rehash::Resilient), ("modulo", Rehash::Modulo)];
 
 /// The settings of `[routing]`.
@@ -81,7 +81,7 @@ pub(super) struct Routing {
     balancer: Option<String>,
     form: EvForm,
     ack_path: AckPath,
-    /// What detects losses, if that is set.
+    /// The loss detection, if it is set.
     loss: Option<Loss>,
     loss_delay: Option<Span>,
     reorder_threshold: u64,
@@ -154,7 +154,7 @@ impl Routing {
     fn transport(&self, algorithm: &str) -> SpreadConfig {
         let trims = self.network.is_some_and(|network| network.trims);
         let loss = self.loss.unwrap_or(match (trims, UET.contains(&algorithm)) {
-            // Switches report what they trim.
+            // Switches report the packets that they trim.
             (true, _) => Loss::Timeout,
             (false, true) => Loss::Sleek,
             (false, false) => Loss::Time,
@@ -232,7 +232,7 @@ impl Routing {
         })))
     }
 
-    /// Notes settings of `[routing]` that no fault uses, in a run that ends at `end` with its drain.
+    /// Reports settings of `[routing]` that no fault uses, in a run that ends at `end` with its drain.
     pub(super) fn check_rerouting(
         &self,
         root: &Section<'_>,
@@ -259,7 +259,7 @@ impl Routing {
         }
     }
 
-    /// Notes settings of `[routing]` that no workload uses.
+    /// Reports settings of `[routing]` that no workload uses.
     pub(super) fn check(&self, root: &Section<'_>, problems: &Problems, is_used: bool) {
         let Some(section) = view(root, problems).filter(|_| !is_used) else { return };
         let message = "has no effect: every flow keeps one path; set `balancer` to another policy than \"ecmp\"";
@@ -274,7 +274,7 @@ impl Routing {
     }
 }
 
-/// Returns `[routing]` for checks. Its values have been recorded, and stay.
+/// Returns `[routing]` for checks. Its values have already been recorded.
 fn view<'a>(root: &Section<'a>, problems: &'a Problems) -> Option<Section<'a>> {
     match root.node("routing") {
         Some(Node { value: Value::Table(table), .. }) => {

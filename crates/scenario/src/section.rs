@@ -1,6 +1,6 @@
-//! Reads a table of settings: the reader requests each key; keys that were never requested are
-//! unknown. Every value that is read, and every default that takes its place, is recorded: the records
-//! are the effective configuration.
+//! Reads a table of settings. The reader requests each key; keys that were never requested are unknown. Every
+//! value that is read, and every default in place of a missing value, is recorded. The records form the
+//! effective configuration.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -37,7 +37,7 @@ pub(super) trait Setting: Sized {
     /// Returns the value that reads back to this one.
     fn value(&self) -> Value;
 
-    /// Returns the value in the base unit of its kind, by which it is inside a range or outside.
+    /// Returns the value in the base unit of its kind, for comparison with a range.
     fn amount(&self) -> Amount {
         Amount::None
     }
@@ -83,7 +83,7 @@ pub(super) const MAX_SIZE: Bytes = Bytes::new(1 << 40);
 /// Longest delay of a link or a host. Rationale: light in fibre circles the Earth five times in 1 s.
 pub(super) const MAX_DELAY: Span = Span::from_secs(1);
 
-/// `value` unless it is above `most`.
+/// Returns `value` unless it is above `most`.
 fn within<T: PartialOrd + Display>(value: T, most: T) -> Result<T, Option<String>> {
     if value <= most {
         return Ok(value);
@@ -204,7 +204,7 @@ impl Setting for String {
     }
 }
 
-/// The table in place of one that is not given.
+/// The table that replaces one that is not given.
 static EMPTY: Table = Table { entries: BTreeMap::new() };
 
 impl<'a> Section<'a> {
@@ -219,7 +219,7 @@ impl<'a> Section<'a> {
         Self { table, keys, path, place, requested, effective: Rc::default(), problems }
     }
 
-    /// The effective values of the keys read so far.
+    /// Returns the effective values of the keys read so far.
     pub(super) fn effective(&self) -> &Rc<Effective> {
         &self.effective
     }
@@ -238,7 +238,7 @@ impl<'a> Section<'a> {
         self.table.entries.keys().map(String::as_str)
     }
 
-    /// The name by which messages mention a key.
+    /// Returns the name by which messages mention a key.
     pub(super) fn name(&self, key: &str) -> String {
         if self.path.is_empty() { key.to_owned() } else { format!("{}.{key}", self.path) }
     }
@@ -264,14 +264,14 @@ impl<'a> Section<'a> {
         }
     }
 
-    /// Asks for a key that may be absent.
+    /// Requests a key that may be absent.
     pub(super) fn get<T: Setting>(&self, key: &'static str) -> Option<T> {
         let value: T = self.peek(key)?;
         self.record(key, value.value());
         Some(value)
     }
 
-    /// Asks for a key that may be absent and has no effective value of its own, as it decides other
+    /// Requests a key that may be absent and has no effective value of its own, because it determines other
     /// settings.
     pub(super) fn peek<T: Setting>(&self, key: &'static str) -> Option<T> {
         self.read_node(key, self.node(key)?)
@@ -282,14 +282,14 @@ impl<'a> Section<'a> {
         self.effective.set(key, value);
     }
 
-    /// Asks for a key that may be absent, and is `default` then.
+    /// Requests a key that may be absent and then has the value `default`.
     pub(super) fn get_or<T: Setting>(&self, key: &'static str, default: T) -> T {
         let value = self.peek(key).unwrap_or(default);
         self.record(key, value.value());
         value
     }
 
-    /// Asks for a key that may be absent, and is its declared default then.
+    /// Requests a key that may be absent and then has its declared default.
     pub(super) fn get_or_default<T: Setting>(&self, key: &'static str) -> T {
         let default = || {
             let default = self.declaration(key).and_then(Key::default_value);
@@ -311,12 +311,12 @@ impl<'a> Section<'a> {
         self.get(key)
     }
 
-    /// Notes that a key is missing.
+    /// Reports that a key is missing.
     pub(super) fn missing(&self, key: &str, kind: &str) {
         self.problems.add(self.place, format!("`{}` is missing; it is {kind}", self.name(key)));
     }
 
-    /// Reads a node that belongs to `key`, whose range it must be in.
+    /// Reads a node that belongs to `key` and must be in the range of the key.
     pub(super) fn read_node<T: Setting>(&self, key: &str, node: &Node) -> Option<T> {
         let must = match T::read(&node.value) {
             Ok(value) => {
@@ -334,12 +334,12 @@ impl<'a> Section<'a> {
         None
     }
 
-    /// Asks for a key that is one of its declared words, the first one by default.
+    /// Requests a key whose value is one of its declared words; by default the first one.
     pub(super) fn word(&self, key: &'static str) -> Option<&'static str> {
         self.one_of(key, self.declaration(key)?.words())
     }
 
-    /// Asks for a key of words with these meanings, the first one by default.
+    /// Requests a key whose words have these meanings; by default the first one.
     pub(super) fn meaning<T: Copy>(
         &self,
         key: &'static str,
@@ -370,7 +370,7 @@ impl<'a> Section<'a> {
         self.keys.kinds.iter().any(|kind| kind.name == word)
     }
 
-    /// Asks for a key that is one of some of its declared words, the first one by default.
+    /// Requests a key whose value is one of `words`, a part of its declared words; by default the first one.
     pub(super) fn one_of(&self, key: &'static str, words: &[&'static str]) -> Option<&'static str> {
         let found = match self.node(key) {
             None => words.first().copied(),
@@ -388,7 +388,7 @@ impl<'a> Section<'a> {
         Some(found)
     }
 
-    /// A table within this one.
+    /// Requests a table within this one.
     pub(super) fn section(&self, key: &'static str) -> Option<Section<'a>> {
         self.mark_requested(key);
         let entry = self.table.entries.get(key)?;
@@ -403,7 +403,7 @@ impl<'a> Section<'a> {
         }
     }
 
-    /// A table within this one, empty if it is not given.
+    /// Requests a table within this one; an empty one if it is not given.
     pub(super) fn section_or_empty(&self, key: &'static str) -> Option<Section<'a>> {
         self.section(key).or_else(|| self.child(key, &EMPTY, self.place))
     }
@@ -415,7 +415,7 @@ impl<'a> Section<'a> {
         Some(Section { effective, ..section })
     }
 
-    /// The tables of a list: `[[workload]]`.
+    /// Requests the tables of a list: `[[workload]]`.
     pub(super) fn sections(&self, key: &'static str) -> Vec<Section<'a>> {
         let Some(node) = self.node(key) else { return Vec::new() };
         let name = self.name(key);
@@ -450,8 +450,8 @@ impl<'a> Section<'a> {
         sections
     }
 
-    /// Requests a text that is in a `file` or under a separate key: returns the key, a name of the
-    /// text for messages, and the text.
+    /// Requests a text that is in a `file` or under a separate key. Returns the key, a name of the text for
+    /// messages, and the text.
     pub(super) fn text_or_file(
         &self,
         key: &'static str,
@@ -475,8 +475,8 @@ impl<'a> Section<'a> {
         }
     }
 
-    /// Reports a problem at the value of `key`, or at the table if the key is absent. The key may be that of a table
-    /// within, like `host.model`.
+    /// Reports a problem at the value of `key`, or at the table if the key is absent. The key may be in an
+    /// inner table, like `host.model`.
     pub(super) fn problem(&self, key: &str, message: impl Display) {
         let (mut place, mut table) = (self.place, Some(self.table));
         for key in key.split('.') {
@@ -487,14 +487,14 @@ impl<'a> Section<'a> {
         self.problems.add(place, format!("`{}` {message}", self.name(key)));
     }
 
-    /// Notes a problem at the value of `key` unless `holds`.
+    /// Reports a problem at the value of `key` unless `holds`.
     pub(super) fn check(&self, holds: bool, key: &str, message: impl Display) {
         if !holds {
             self.problem(key, message);
         }
     }
 
-    /// Notes that `key` has no effect, if it is set.
+    /// Reports that `key` has no effect, if it is set.
     pub(super) fn no_effect(&self, key: &'static str, why: &str) {
         if self.node(key).is_some() {
             self.problem(key, format!("has no effect {why}; remove it"));

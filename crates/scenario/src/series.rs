@@ -60,12 +60,12 @@ pub(super) static SUBJECT: Keys = Keys::of(&[
     key("flow", Kind::Count, "A flow by its number"),
 ]);
 
-/// The things that a series can belong to.
+/// The subjects to which a series can belong.
 pub(super) struct Subjects<'a> {
     /// Groups of ports and named workloads, in order.
     pub(super) groups: Vec<&'a str>,
     pub(super) workloads: Vec<&'a str>,
-    /// Connections, at most.
+    /// Maximum number of connections.
     pub(super) flows: u64,
     pub(super) duration: Span,
 }
@@ -205,7 +205,7 @@ fn read_span(
     Some(Question::Span { from, to })
 }
 
-/// A threshold in the unit of the quantity's metric.
+/// Reads a threshold in the unit of the quantity's metric.
 fn read_value(table: &Section<'_>, key: &'static str, quantity: Quantity) -> Option<f64> {
     match quantity {
         Quantity::Throughput | Quantity::Goodput => Some(table.get::<Rate>(key)?.as_gbps_f64()),

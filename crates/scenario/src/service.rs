@@ -1,4 +1,4 @@
-//! `[workload.service]`: the device that reads wait for at the host that answers them.
+//! `[workload.service]`: the device at the answering host for which reads wait.
 
 use apus_units::Span;
 

@@ -1,4 +1,4 @@
-//! All settings of a run, read and checked, from which a plan is made.
+//! All settings of a run, read and checked. A plan is made from them.
 
 use std::sync::Arc;
 
@@ -21,7 +21,7 @@ use apus_sim::measure::NamedWorkload;
 use apus_sim::plan::Rerouting;
 use apus_sim::record::{Around, Record, Trace};
 
-/// Most events of flows around ops. Rationale: about 600 MB, and more than a page can show.
+/// Maximum number of events of flows around ops. Rationale: about 600 MB, and more than a page can show.
 const MOST_EVENTS: u64 = 2_000_000;
 
 /// The settings of one run, checked and with every default resolved.
@@ -37,7 +37,7 @@ pub struct Setup {
     pub(super) sizes: PacketSizes,
     pub(super) host: HostModel,
     pub(super) endpoint: EndpointConfig,
-    /// The algorithms that others can be chosen from.
+    /// The registry from which other algorithms can be chosen.
     pub(super) registry: Registry,
     pub(super) algorithms: Vec<NamedAlgorithm>,
     pub(super) workloads: Vec<Workload>,
@@ -53,7 +53,8 @@ pub struct Setup {
 }
 
 impl Setup {
-    /// Name of the run: that of the scenario, and of its variant if it is one.
+    /// Returns the name of the run: the name of the scenario, and that of the variant if the run belongs to
+    /// one.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.name
@@ -65,31 +66,31 @@ impl Setup {
         self.seed
     }
 
-    /// Simulated time in all.
+    /// Returns the simulated time to the end of the measured phase.
     #[must_use]
     pub fn duration(&self) -> Span {
         self.duration
     }
 
-    /// Longest simulated time after [`duration`](Self::duration) in which ops can end.
+    /// Returns the longest simulated time after [`duration`](Self::duration) in which ops can end.
     #[must_use]
     pub fn drain(&self) -> Span {
         self.drain
     }
 
-    /// Simulated time that is not measured, from the start.
+    /// Returns the simulated time from the start that is not measured.
     #[must_use]
     pub fn warmup(&self) -> Span {
         self.warmup
     }
 
-    /// An estimate of the memory that the run takes on one thread.
+    /// Returns an estimate of the memory of the run on one thread.
     #[must_use]
     pub fn estimated_memory(&self) -> Bytes {
         memory::estimate(&self.topology, &self.workloads)
     }
 
-    /// Returns `true` if its flows always have something to send, from their start to their stop.
+    /// Returns `true` if all flows always have data to send, from their start to their stop.
     #[must_use]
     pub fn is_closed_loop(&self) -> bool {
         self.workloads.iter().all(|workload| matches!(workload.demand, Demand::Closed(_)))
@@ -136,7 +137,7 @@ impl Setup {
         parts::names(&self.effective).metrics()
     }
 
-    /// The algorithms of the run, by the labels that workloads name them by.
+    /// Returns the algorithms of the run with the labels by which workloads name them.
     pub fn algorithms(&self) -> impl Iterator<Item = (&str, &AlgorithmConfig)> {
         self.algorithms.iter().map(|named| (named.label.as_str(), &named.config))
     }
@@ -187,7 +188,7 @@ impl Setup {
         self.recorded.then(record)
     }
 
-    /// Returns sentences about what the files of the scenario have and the run has not.
+    /// Returns sentences about the elements of the scenario's files that the run leaves out.
     pub fn notes(&self) -> impl Iterator<Item = &str> {
         let jobs = self.workloads.iter().filter_map(|workload| match &workload.demand {
             Demand::Job(job) => Some(job),
@@ -203,7 +204,7 @@ impl Setup {
         &self.trace
     }
 
-    /// Returns the run with the same seed and events, in which what happens around these ops is recorded, and samples of
+    /// Returns the run with the same seed and events that records the events around these ops, and samples of
     /// their flows at the same times as in the recorded run.
     #[must_use]
     pub fn around(mut self, ops: Vec<Around>) -> Self {
@@ -215,13 +216,13 @@ impl Setup {
         self
     }
 
-    /// The node number of each host in the HPCC simulator's topology.txt, if it is from one.
+    /// Returns the node number of each host in the HPCC simulator's topology.txt, if the topology is from one.
     #[must_use]
     pub fn host_numbers(&self) -> Option<&[u32]> {
         self.topology.host_numbers()
     }
 
-    /// Returns the workloads that are measured separately: those of equal name together.
+    /// Returns the workloads that are measured separately; workloads of equal name are measured together.
     pub(super) fn named_workloads(&self) -> Vec<NamedWorkload> {
         named_workloads(&self.workloads)
     }

@@ -16,12 +16,12 @@ use super::section::{MAX_DELAY, Section};
 use crate::import::MAX_LINKS;
 use read::Reader;
 
-/// A number of nodes, small enough that products do not overflow.
+/// Declares a number of nodes, small enough that products do not overflow.
 const fn nodes(name: &'static str, doc: &'static str) -> Key {
     key(name, Kind::Count, doc).within(1, MAX_HOSTS)
 }
 
-/// Links between switches.
+/// Declares a table of links between switches.
 const fn upper(name: &'static str, doc: &'static str) -> Key {
     key(name, Kind::Table(&LINKS), doc)
 }
@@ -41,7 +41,7 @@ const SCALE_UP_DELAY: Key = key(
 .at_most(MAX_DELAY.as_ps())
 .or("0s");
 
-/// Disjoint networks that hosts have a port on.
+/// Number of disjoint networks on each of which hosts have a port.
 const PLANES: Key = key(
     "planes",
     Kind::Count,
@@ -222,7 +222,8 @@ impl Shape {
         }
     }
 
-    /// Returns the number of ports of a NIC, at least; those of a host of a graph without `nics` are one NIC.
+    /// Returns the smallest number of ports of a NIC. In a graph without `nics`, the ports of a host form one
+    /// NIC.
     pub(super) fn planes(&self) -> u32 {
         match *self {
             Self::Star { planes, .. }
@@ -237,7 +238,7 @@ impl Shape {
         }
     }
 
-    /// Returns the NICs of hosts that ranks of jobs have one of, and the network within hosts.
+    /// Returns the NICs of hosts, of which each rank of a job has one, and the network within hosts.
     pub(super) fn nics(&self) -> Option<(Nics, Option<LocalNetwork>)> {
         if let Some(graph) = self.graph() {
             return graph.nics.map(|nics| (nics, graph.scale_up));
@@ -264,7 +265,8 @@ impl Shape {
         }
     }
 
-    /// Egress ports of the longest path between two hosts, at most. No path passes a switch twice.
+    /// Returns an upper bound of the egress ports of the longest path between two hosts. No path passes a
+    /// switch twice.
     pub(super) fn longest_path(&self) -> u64 {
         match *self {
             Self::Star { .. } => 2,
@@ -283,7 +285,7 @@ impl Shape {
         }
     }
 
-    /// Shortest paths between two hosts: of most pairs, and in a graph on average.
+    /// Returns the number of shortest paths between two hosts: that of most pairs, or in a graph the mean.
     pub(super) fn paths(&self) -> u64 {
         let of_plane = match *self {
             Self::Star { .. } | Self::Dumbbell { .. } | Self::ParkingLot { .. } => 1,
@@ -337,7 +339,7 @@ impl Shape {
         })
     }
 
-    /// Every kind of link, the one of hosts first.
+    /// Returns every kind of link, that of hosts first.
     pub(super) fn kinds_of_links(&self, edge: Links) -> Vec<Links> {
         let mut links = vec![edge];
         match self {
@@ -354,13 +356,13 @@ impl Shape {
         links
     }
 
-    /// The number of each host in the file that the topology is from, ascending; `None` if hosts are
-    /// numbered from 0.
+    /// Returns the number of each host in the file from which the topology was read, in ascending order; `None`
+    /// if hosts are numbered from 0.
     pub(super) fn host_numbers(&self) -> Option<&[u32]> {
         self.graph().map(|graph| graph.numbers.as_slice()).filter(|numbers| !numbers.is_empty())
     }
 
-    /// Returns what the topology's file has and the topology has not, as a sentence.
+    /// Returns the elements of the topology's file that the topology leaves out, as a sentence.
     pub(super) fn left_out(&self) -> Option<&str> {
         self.graph().and_then(|graph| graph.left_out.as_deref())
     }
@@ -380,7 +382,7 @@ impl Shape {
         (0..hosts).map(rack).collect()
     }
 
-    /// The rate of each host: the sum over its ports.
+    /// Returns the rate of each host: the sum over its ports.
     pub(super) fn host_rates(&self, edge: Links) -> Vec<Rate> {
         let nics = if let Self::Rails { size, .. } = self { size.nics } else { 1 };
         let rate = edge.rate.saturating_mul(u64::from(nics) * u64::from(self.planes()));
@@ -390,7 +392,7 @@ impl Shape {
         }
     }
 
-    /// Notes a number of hosts or links that is too large.
+    /// Reports a number of hosts or links that is too large.
     pub(super) fn check_size(&self, section: &Section<'_>) {
         let (hosts, links) = (self.hosts(), self.links());
         let limit = format!("a topology has 2 to {MAX_HOSTS} hosts and at most {MAX_LINKS} links");

@@ -23,7 +23,7 @@ pub(super) enum OpSizes {
 }
 
 impl OpSizes {
-    /// The mean in bytes.
+    /// Returns the mean in bytes.
     pub(super) fn mean(&self) -> f64 {
         match self {
             Self::Fixed(size) => size.get() as f64,
@@ -31,7 +31,7 @@ impl OpSizes {
         }
     }
 
-    /// The size for a draw uniform in [0, 1).
+    /// Returns the size for a draw `u` uniform in [0, 1).
     pub(super) fn draw(&self, u: f64) -> Bytes {
         match self {
             Self::Fixed(size) => *size,

@@ -35,7 +35,7 @@ impl fmt::Display for Problem {
     }
 }
 
-/// Everything that is wrong with a scenario, in the order of the files; never empty.
+/// All mistakes in a scenario, in the order of the files; never empty.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ScenarioError(pub Vec<Problem>);
 
@@ -76,12 +76,12 @@ struct Found {
 pub(super) struct Problems {
     sources: Vec<Origin>,
     found: RefCell<Found>,
-    /// The files that the scenario names, by name: their texts, or why they cannot be read.
+    /// The files that the scenario names, by name: their texts, or the reason why they cannot be read.
     files: RefCell<BTreeMap<String, Result<String, String>>>,
 }
 
 impl Problems {
-    /// Adds a file; places in it are made by [`Place::at`] on the returned place.
+    /// Adds a file. [`Place::at`] on the returned place gives the places in the file.
     pub(super) fn add_file(&mut self, source: &Source) -> Place {
         self.sources.push(Origin::File(source.clone()));
         Place { source: self.sources.len() - 1, offset: 0 }
@@ -101,7 +101,7 @@ impl Problems {
         }
     }
 
-    /// The text of a file, or why it cannot be read.
+    /// Returns the text of a file, or the reason why it cannot be read.
     pub(super) fn file(&self, name: &str) -> Result<String, String> {
         let files = self.files.borrow();
         files.get(name).cloned().unwrap_or_else(|| Err(format!("{name} was not read")))
@@ -122,7 +122,7 @@ impl Problems {
         self.found.borrow().ordered.is_empty()
     }
 
-    /// A place in words: `scenario.toml:3:1`.
+    /// Returns a place in words: `scenario.toml:3:1`.
     pub(super) fn locate(&self, place: Place) -> String {
         match &self.sources[place.source] {
             Origin::Option(text) => text.clone(),
@@ -133,7 +133,7 @@ impl Problems {
         }
     }
 
-    /// All problems, or none.
+    /// Returns all problems as an error, or `Ok` if there are none.
     pub(super) fn into_result(self) -> Result<(), ScenarioError> {
         let mut found = self.found.take().ordered;
         if found.is_empty() {
@@ -158,7 +158,7 @@ impl Problems {
     }
 }
 
-/// A position in a source that only moves forward: the positions of all its problems take one pass.
+/// A position in a source that only moves forward, so that one pass finds the positions of all problems.
 struct Cursor {
     source: usize,
     offset: usize,
@@ -171,7 +171,8 @@ impl Cursor {
         Self { source, offset: 0, line: 1, column: 1 }
     }
 
-    /// Moves to `offset`, which is not before the last one. Returns line and column of the character there.
+    /// Moves to `offset`, which must not be before the previous offset. Returns line and column of the
+    /// character there.
     fn advance(&mut self, text: &str, offset: usize) -> (usize, usize) {
         let offset = text.floor_char_boundary(offset);
         for c in text.get(self.offset..offset).unwrap_or_default().chars() {
@@ -184,7 +185,7 @@ impl Cursor {
 }
 
 impl Place {
-    /// The place `offset` bytes into the same source.
+    /// Returns the place at byte `offset` of the same source.
     pub(super) fn at(self, offset: usize) -> Self {
         Self { offset, ..self }
     }
@@ -224,7 +225,7 @@ mod tests {
         assert_eq!(error.0[6].to_string(), "--set x=1: wrong too");
     }
 
-    /// Positions are found in one pass: the cursor of the last problem goes on from the one before.
+    /// Positions are found in one pass: the cursor continues from the previous problem.
     #[test]
     fn a_cursor_reads_only_what_follows_its_last_position() {
         let mut cursor = Cursor::new(0);
@@ -233,7 +234,7 @@ mod tests {
         assert_eq!(cursor.advance("\n\n\n\nef", 6), (2, 4));
     }
 
-    /// Equal problems are found in a set: a hundred thousand of them are no work.
+    /// Equal problems are found in a set, so that a hundred thousand problems take little time.
     #[test]
     fn many_problems_are_each_reported_once() {
         let (problems, start) = problems(&"x".repeat(100_000));

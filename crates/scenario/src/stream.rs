@@ -1,9 +1,9 @@
-//! `stream = true` of a trace: its messages are read while the run goes, so that memory does not grow with
-//! their number.
+//! `stream = true` of a trace: its messages are read during the run, so that memory does not grow with their
+//! number.
 //!
-//! The text is read three times: here, to check each line and to count the messages of each pair of hosts; for
-//! the offered load; and by the run, which holds the messages of one of its steps. The last two reads find
-//! the text unchanged, or fail.
+//! The text is read three times: by this module, to check each line and to count the messages of each pair of
+//! hosts; for the offered load; and by the run, which holds the messages of one of its steps. If the text has
+//! changed, the last two reads fail.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -96,7 +96,7 @@ impl Reader {
         Err(ImportError { line: self.number, message })
     }
 
-    /// Returns the SHA-256 of what was read, in hexadecimal digits.
+    /// Returns the SHA-256 of the text read, in hexadecimal digits.
     fn digest(self) -> String {
         self.hash.finalize().iter().fold(String::new(), |mut text, byte| {
             // Writing to a String cannot fail.
@@ -106,13 +106,13 @@ impl Reader {
     }
 }
 
-/// The messages from one host to another.
+/// Statistics of the messages from one host to another.
 #[derive(Clone, Debug, Default)]
 struct Pair {
     messages: u64,
     /// Start of the first message of each flow.
     starts: Vec<Span>,
-    /// Number of messages that start last at the same time, and the largest such number.
+    /// Number of messages at the latest start time, and the largest number at any start time.
     at_once: u64,
     most_at_once: u64,
     last: Span,
@@ -122,7 +122,7 @@ struct Pair {
 #[derive(Clone, Debug)]
 pub(super) struct Streamed {
     text: Text,
-    /// Name of the text for messages, which the number of the line follows.
+    /// Name of the text for messages; the line number is appended.
     name: String,
     pairs: Arc<BTreeMap<(u32, u32), Pair>>,
     /// Number of messages within the run.
@@ -131,16 +131,17 @@ pub(super) struct Streamed {
     pub(super) last: Span,
     /// SHA-256 of the text.
     pub(super) digest: String,
-    /// Messages of the densest step of the run, which it holds at a time, with those without room in their flows.
+    /// Largest number of messages in memory: those of the densest step of the run, and those that their flows
+    /// cannot accept yet.
     pub(super) held: u64,
 }
 
 impl Streamed {
-    /// Checks the messages of a text with its name and counts those that start before `duration`, the end of the run,
-    /// which proceeds by `step`.
+    /// Checks the messages of a text with its name. Counts the messages that start before `duration`, the end
+    /// of the run, which proceeds by `step`.
     ///
     /// # Errors
-    /// With line and remedy.
+    /// An error with line and remedy.
     pub(super) fn read(
         (text, name, mut reader): (Text, String, Reader),
         (hosts, duration, step): (u32, Span, Span),
@@ -201,7 +202,7 @@ impl Streamed {
         self.pairs.values().map(of_pair).fold((0, 0), sum)
     }
 
-    /// Returns the connections of its messages, in the order in which those of a trace are that is kept.
+    /// Returns the connections of the messages, in the same order as for a trace in memory.
     pub(super) fn connections<'a>(
         &'a self,
         template: &'a ConnectionPlan,
@@ -218,7 +219,7 @@ impl Streamed {
         })
     }
 
-    /// Begins to read, for connections from number `first`.
+    /// Begins to read, for connections from number `first` upwards.
     fn begin(&self, first: u32) -> NextOps {
         let mut next = first;
         let mut turns: BTreeMap<(u32, u32), (u32, u32, u32)> = BTreeMap::new();

@@ -1,4 +1,4 @@
-//! Makes a plan of a setup.
+//! Makes a plan from a setup.
 
 use crate::set::{ConnectionPlan, Plan};
 use apus_algorithms::AlgorithmConfig;
@@ -27,7 +27,7 @@ impl Setup {
         Ok(self.plan_with_external()?.0)
     }
 
-    /// Returns the simulation that a program drives.
+    /// Returns the simulation that an external program drives.
     ///
     /// # Errors
     /// If the scenario does not have exactly one workload of kind `external`, or its network cannot be built.
@@ -36,7 +36,7 @@ impl Setup {
         Live::new(plan, like.ok_or(PlanError::NotExternal)?)
     }
 
-    /// Returns the plan, and a connection that those of a program outside are like, if there is such a job.
+    /// Returns the plan, and a template of the connections of an external program, if there is such a job.
     fn plan_with_external(&self) -> Result<(Plan, Option<ConnectionPlan>), TopologyError> {
         let mut topology = self.topology.build()?;
         let end = self.duration.saturating_add(self.drain);

@@ -65,19 +65,19 @@ pub(super) struct TopologySpec {
     pub(super) pipeline_latency: Span,
     /// Marking at every switch port.
     pub(super) ecn: Option<Marking>,
-    /// Classes of every switch port; none means one without a name.
+    /// Classes of every switch port; an empty list means one class without a name.
     pub(super) classes: Vec<Class>,
     /// Wire bytes of the header of a trimmed packet.
     pub(super) header: u32,
-    /// Chooses among classes of the same priority.
+    /// Scheduler among classes of the same priority.
     pub(super) scheduler: SchedulerKind,
     /// Index of the class of acknowledgements and read requests, if they have their own.
     pub(super) ack_class: Option<u8>,
     /// Names of switches without switch halves.
     pub(super) plain: Vec<String>,
-    /// Signals of switches are with their source at once.
+    /// Whether signals of switches reach their source at once.
     pub(super) instant_signals: bool,
-    /// Switches pause the ports that fill their memory.
+    /// The settings by which switches pause ports that fill their memory, if they do.
     pub(super) pfc: Option<PfcConfig>,
 }
 
@@ -140,28 +140,28 @@ impl TopologySpec {
         self.shape.hosts() as u32
     }
 
-    /// Egress ports of the longest path between two hosts, at most.
+    /// Returns an upper bound of the egress ports of the longest path between two hosts.
     pub(super) fn longest_path(&self) -> u64 {
         self.shape.longest_path()
     }
 
-    /// Shortest paths between two hosts: of most pairs, and in a graph on average.
+    /// Returns the number of shortest paths between two hosts: that of most pairs, or in a graph the mean.
     pub(super) fn paths(&self) -> u64 {
         self.shape.paths()
     }
 
-    /// Every kind of link.
+    /// Returns every kind of link.
     pub(super) fn links(&self) -> Vec<Links> {
         self.shape.kinds_of_links(self.edge)
     }
 
-    /// The number of each host in the file that the topology is from, ascending; `None` if hosts are
-    /// numbered from 0.
+    /// Returns the number of each host in the file from which the topology was read, in ascending order; `None`
+    /// if hosts are numbered from 0.
     pub(super) fn host_numbers(&self) -> Option<&[u32]> {
         self.shape.host_numbers()
     }
 
-    /// Returns what the topology's file has and the topology has not, as a sentence.
+    /// Returns the elements of the topology's file that the topology leaves out, as a sentence.
     pub(super) fn left_out(&self) -> Option<&str> {
         self.shape.left_out()
     }
@@ -177,12 +177,12 @@ impl TopologySpec {
         self.shape.planes()
     }
 
-    /// Returns the NICs of hosts that ranks of jobs have one of, and the network within hosts.
+    /// Returns the NICs of hosts, of which each rank of a job has one, and the network within hosts.
     pub(super) fn nics(&self) -> Option<(Nics, Option<LocalNetwork>)> {
         self.shape.nics()
     }
 
-    /// The rate of each host: the sum over its ports.
+    /// Returns the rate of each host: the sum over its ports.
     pub(super) fn host_rates(&self) -> Vec<Rate> {
         self.shape.host_rates(self.edge)
     }
@@ -208,8 +208,8 @@ impl TopologySpec {
         own || self.shared.is_some() || self.edge.buffer < Bytes::MAX
     }
 
-    /// Adds the classes of switch ports to hosts' ports: for NICs that queue, and so that each
-    /// class can be paused.
+    /// Adds the classes of switch ports to hosts' ports, for NICs that queue and so that each class can be
+    /// paused.
     pub(super) fn with_nic_classes(&self, mut topology: Topology) -> Topology {
         if self.classes.is_empty() {
             return topology;
@@ -231,8 +231,8 @@ impl TopologySpec {
         topology
     }
 
-    /// The facts of the network from which algorithms derive parameters; `None` if it cannot be built.
-    /// If packets are `spread`, flows use all ports of a NIC.
+    /// Returns the properties of the network from which algorithms derive parameters; `None` if the network
+    /// cannot be built. If packets are `spread`, flows use all ports of a NIC.
     pub(super) fn network_info(
         &self,
         sizes: PacketSizes,
@@ -248,7 +248,7 @@ impl TopologySpec {
         Some(info)
     }
 
-    /// The topology itself.
+    /// Builds the topology.
     pub(super) fn build(&self) -> Result<Topology, TopologyError> {
         let mut topology = self.shape.build(self.edge)?;
         topology = topology.with_pipeline_latency(self.pipeline_latency);
@@ -292,7 +292,7 @@ fn read_shared(section: &Section<'_>, packet: u64) -> Option<Shared> {
     Some(Shared { size: size.unwrap_or(Bytes::MAX), alpha: alpha.unwrap_or(1.0) })
 }
 
-/// The class of acknowledgements and read requests, if it is not that of the data.
+/// Reads the class of acknowledgements and read requests, if it is not that of the data.
 fn read_ack_class(section: &Section<'_>, classes: &[Class]) -> Option<u8> {
     if classes.is_empty() {
         section.no_effect("ack_class", "without `[[topology.class]]`");

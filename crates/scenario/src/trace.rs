@@ -30,12 +30,12 @@ pub(super) enum Messages {
         /// Maximum number of flows from one host to another; `None`: a flow per message.
         flows_per_pair: Option<u32>,
     },
-    /// Read while the run goes.
+    /// Read during the run.
     Streamed(Streamed),
 }
 
 impl Messages {
-    /// Returns their number.
+    /// Returns the number of messages.
     pub(super) fn count(&self) -> u64 {
         match self {
             Self::Kept { messages, .. } => messages.len() as u64,
@@ -43,7 +43,7 @@ impl Messages {
         }
     }
 
-    /// Returns the start of the first and of the last.
+    /// Returns the start of the first and of the last message.
     pub(super) fn interval(&self) -> Option<(Span, Span)> {
         match self {
             Self::Kept { messages, .. } => {
@@ -54,7 +54,7 @@ impl Messages {
         }
     }
 
-    /// Returns the number of messages that the memory of a run holds at a time, at most.
+    /// Returns the largest number of messages that are in memory at a time.
     pub(super) fn held(&self) -> u64 {
         match self {
             Self::Kept { .. } => self.count(),
@@ -65,7 +65,7 @@ impl Messages {
 
 impl Trace {
     pub(super) fn read(section: &Section<'_>, frame: &Frame<'_>) -> Option<Self> {
-        // The default, a flow per message, has no word.
+        // The default, a flow per message, cannot be written as a value.
         let flows_per_pair: Option<u32> = section.get("flows_per_pair");
         if section.get_or_default("stream") {
             return Self::stream(section, frame, flows_per_pair);
@@ -91,7 +91,7 @@ impl Trace {
         }
     }
 
-    /// Reads a trace whose messages are not kept.
+    /// Reads a trace whose messages are not kept in memory.
     fn stream(
         section: &Section<'_>,
         frame: &Frame<'_>,
@@ -137,7 +137,7 @@ impl Trace {
                 return None;
             }
         };
-        // A topology that cannot be built is an error already.
+        // A topology that cannot be built has already been reported.
         let delay = frame.topology.build().map_or(Span::ZERO, |built| built.smallest_delay());
         let step = step_length(frame.duration, delay);
         let limits = (frame.hosts, frame.duration, step);
@@ -165,7 +165,7 @@ impl Trace {
         Some(Self { messages, connections, outstanding })
     }
 
-    /// The messages that start within the run, with hosts of the topology.
+    /// Returns the messages that start within the run, with hosts of the topology.
     fn fit(traffic: Traffic, frame: &Frame<'_>) -> Result<Vec<Message>, String> {
         let hosts = frame.hosts;
         let numbers = frame.topology.host_numbers().filter(|_| traffic.hpcc);

@@ -8,7 +8,7 @@ use apus_units::shorten;
 
 use super::source::{Place, Problems, Source};
 
-/// Most names of a dotted path, as in the TOML reader. Rationale: trees are walked by recursion.
+/// Maximum number of names in a dotted path, as in the TOML reader. Rationale: trees are walked by recursion.
 const MAX_DEPTH: usize = 80;
 
 /// A value and its place.
@@ -26,7 +26,7 @@ pub(super) enum Value {
     Flag(bool),
     List(Vec<Node>),
     Table(Table),
-    /// A date or a time of day, which no setting is.
+    /// A date or a time of day, which is not valid for any setting.
     Date,
 }
 
@@ -125,7 +125,7 @@ pub(super) fn parse(source: &Source, start: Place, problems: &Problems) -> Table
     convert_table(table.into_inner(), start, problems)
 }
 
-/// Reads the value of an option: TOML (`10`, `true`, `"25us"`), or else the text itself (`25us`).
+/// Reads the value of an option: TOML (`10`, `true`, `"25us"`), or otherwise the text itself (`25us`).
 pub(super) fn parse_option(text: &str, place: Place, problems: &Problems) -> Node {
     match DeValue::parse(text) {
         Ok(value) => {
@@ -175,32 +175,32 @@ fn convert(value: DeValue<'_>, place: Place, start: Place, problems: &Problems) 
 }
 
 impl Node {
-    /// A value that is from no text.
+    /// Creates a value without a place in a text.
     pub(super) fn of(value: Value) -> Self {
         Self { value, place: Place::default() }
     }
 }
 
 impl Entry {
-    /// A value that is from no text.
+    /// Creates a value without a place in a text.
     pub(super) fn of(value: Value) -> Self {
         Self { key: Place::default(), node: Node::of(value) }
     }
 }
 
 impl Table {
-    /// Puts a value that is from no text at a dotted path, which leads through tables only.
+    /// Puts a value without a place at a dotted path, which leads through tables only.
     pub(super) fn put(&mut self, path: &str, value: Value) {
         let set = self.set(path, Place::default(), Node::of(value));
         debug_assert!(set.is_ok(), "{set:?}");
     }
 
-    /// The value under `key`.
+    /// Returns the value under `key`.
     pub(super) fn value_mut(&mut self, key: &str) -> Option<&mut Value> {
         self.entries.get_mut(key).map(|entry| &mut entry.node.value)
     }
 
-    /// The tables of a list.
+    /// Returns the tables of a list.
     pub(super) fn tables_mut(&mut self, key: &str) -> impl Iterator<Item = &mut Self> {
         let list = match self.value_mut(key) {
             Some(Value::List(list)) => list.as_mut_slice(),
@@ -216,7 +216,7 @@ impl Table {
         self.entries.get(key).map(|entry| &entry.node)
     }
 
-    /// The value at a dotted path, through tables only.
+    /// Returns the value at a dotted path, which leads through tables only.
     pub(super) fn at_path(&self, path: &str) -> Option<&Node> {
         let (first, rest) = path.split_once('.').map_or((path, None), |(a, b)| (a, Some(b)));
         let node = self.get(first)?;
@@ -227,7 +227,7 @@ impl Table {
         }
     }
 
-    /// Every value that is not a table, with its dotted path and the place of its key.
+    /// Returns every value that is not a table, with its dotted path and the place of its key.
     pub(super) fn leaves(&self) -> Vec<(String, Place, &Node)> {
         let mut leaves = Vec::new();
         self.collect_leaves("", &mut leaves);
@@ -274,7 +274,7 @@ impl Table {
         set_in_table(self, path, path, key, node)
     }
 
-    /// Adds another table's values; calls `conflict` with path and place where both have one.
+    /// Adds another table's values; calls `conflict` with path and place if both have a value.
     pub(super) fn merge(
         &mut self,
         other: Self,

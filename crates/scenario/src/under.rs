@@ -1,4 +1,4 @@
-//! Equal network and traffic with another algorithm, for comparisons.
+//! Runs with another algorithm in the same network with the same traffic, for comparisons.
 
 use std::path::PathBuf;
 
@@ -45,8 +45,8 @@ pub struct Under {
 }
 
 impl Setup {
-    /// The facts of the network from which algorithms derive parameters; `None` if no two hosts can
-    /// reach each other.
+    /// Returns the properties of the network from which algorithms derive parameters; `None` if no two hosts
+    /// can reach each other.
     #[must_use]
     pub fn network_info(&self) -> Option<NetworkInfo> {
         self.topology.network_info(
@@ -56,12 +56,12 @@ impl Setup {
         )
     }
 
-    /// Returns the algorithm `name` for this run. If the scenario has the algorithm in this profile
-    /// (any, if `profile` is `None`) or under this label, its parameters are used, otherwise those
-    /// of the profile and those that follow from the network.
+    /// Returns the algorithm `name` for this run. If the scenario has the algorithm in this profile (any, if
+    /// `profile` is `None`) or under this label, its parameters are used; otherwise those of the profile, and
+    /// those that follow from the network.
     ///
     /// # Errors
-    /// An unknown algorithm or profile, or several of that name.
+    /// An unknown algorithm or profile, or several algorithms of that name.
     pub fn rival(&self, name: &str, profile: Option<&str>) -> Result<AlgorithmConfig, String> {
         let fits = |config: &AlgorithmConfig| profile.is_none_or(|p| p == config.profile());
         let labelled = self.algorithms.iter().find(|named| named.label == name);
@@ -91,7 +91,7 @@ impl Setup {
         built.map_err(|error| error.message)
     }
 
-    /// Returns `true` if a path policy looks at marks.
+    /// Returns `true` if a path policy reads marks.
     fn policies_read_marks(&self) -> bool {
         let policies = self.workloads.iter().filter_map(|workload| workload.spread.as_ref());
         policies.map(|spread| &spread.policy).any(PathPolicy::reads_marks)
@@ -101,7 +101,7 @@ impl Setup {
     /// algorithm or a path policy needs them. Every workload is measured separately.
     ///
     /// # Errors
-    /// The reason why the algorithm cannot run there.
+    /// The reason why the algorithm cannot run in this scenario.
     pub fn under(&self, config: &AlgorithmConfig) -> Result<Under, String> {
         let mut settings = Table::clone(&self.effective);
         let first = |workload: &&Workload| matches!(workload.repeat, Repeat::First(_));
@@ -145,7 +145,7 @@ impl Setup {
     /// Returns this run with switches that mark from `threshold` in all classes.
     ///
     /// # Errors
-    /// The reason why they cannot.
+    /// The reason why the switches cannot mark.
     pub fn with_marking_threshold(&self, threshold: Bytes) -> Result<Self, String> {
         let mut settings = Table::clone(&self.effective);
         mark_from(&mut settings, Some(threshold));
@@ -165,13 +165,13 @@ impl Setup {
     fn read_again(&self, settings: &Table) -> Result<Self, String> {
         let source = Source { name: self.name.clone(), text: self.write_toml(settings, false) };
         let no_testbed = |name: &str| Err(format!("unknown testbed `{name}`"));
-        // Files of traces that are streamed have absolute names by now.
+        // Files of streamed traces already have absolute names.
         let folder = Some(PathBuf::new());
         let options = Options { registry: self.registry, folder, ..Options::default() };
         let read = Scenario::read(&source, &no_testbed, &options);
         let mut setup = read.map_err(|error| error.to_string())?.runs.remove(0).setup;
-        // A text does not say which parameters follow from the network, and how the file that the topology
-        // is from numbers the hosts.
+        // A text does not state which parameters follow from the network, and how the file of the topology
+        // numbers the hosts.
         setup.algorithms.clone_from(&self.algorithms);
         setup.topology.shape = self.topology.shape.clone();
         Ok(setup.recorded(self.recorded))

@@ -32,7 +32,7 @@ pub(super) static SWEEP: Keys = Keys::of(&[
 #[derive(Clone, Debug)]
 pub(super) struct Variant {
     pub(super) name: String,
-    /// The number that checks can compare with, and its unit.
+    /// The number with which checks can compare, and its unit.
     pub(super) value: Option<(f64, &'static str)>,
     pub(super) settings: Vec<Assignment>,
     /// Whether quick runs include the variant.
@@ -176,7 +176,7 @@ fn read_quick_values<'a>(
     list.iter().map(|one| &one.value).collect()
 }
 
-/// A value as a number with its unit: times in us, rates in Gb/s, sizes in bytes.
+/// Returns a value as a number with its unit: times in us, rates in Gb/s, sizes in bytes.
 fn value_of(value: &Value) -> Option<(f64, &'static str)> {
     if let Ok(span) = Span::read(value) {
         Some((span.as_us_f64(), "us"))

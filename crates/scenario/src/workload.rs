@@ -39,7 +39,7 @@ pub(super) struct Workload {
     pub(super) handshake: bool,
     pub(super) start: Span,
     pub(super) stop: Option<Span>,
-    /// How its table repeats it.
+    /// Repetition of the workload by its table.
     pub(super) repeat: Repeat,
     /// Index of its algorithm.
     pub(super) algorithm: usize,
@@ -56,9 +56,9 @@ pub(super) struct Workload {
 /// The part of a workload in a series of bursts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Repeat {
-    /// The workload has a separate table; it occurs once, or repeatedly after each such time.
+    /// The workload has a separate table; it occurs once, or repeatedly at this interval.
     First(Option<Span>),
-    /// A later burst of the table before.
+    /// A later burst of the previous table.
     Again,
 }
 
@@ -79,7 +79,7 @@ impl Demand {
 }
 
 impl Workload {
-    /// Returns `true` if it is a job.
+    /// Returns `true` if the workload is a job.
     pub(super) fn is_job(&self) -> bool {
         matches!(self.demand, Demand::Job(_))
     }
@@ -212,7 +212,7 @@ fn bursts(first: Workload, every: Option<Span>, duration: Span) -> Vec<Workload>
         Demand::Poisson(_) | Demand::Rounds(_) | Demand::Trace(_) | Demand::Job(_) => Span::ZERO,
     };
     let mut all = vec![first];
-    // Values refused above do not get here; the bound is an additional safeguard.
+    // Values that are too large were refused above; the bound is an additional safeguard.
     while (all.len() as u64) < MAX_BURSTS {
         let next = all[all.len() - 1].later(every, duration);
         if next.start.saturating_add(spread) >= duration {
@@ -223,8 +223,8 @@ fn bursts(first: Workload, every: Option<Span>, duration: Span) -> Vec<Workload>
     all
 }
 
-/// Gives the workloads of each table their label: the name, or the kind, with the number of the table if
-/// several are of the kind.
+/// Sets the label of the workloads of each table: the name; or the kind, with the number of the table if
+/// several tables have this kind.
 pub(super) fn label(tables: &mut [Vec<Workload>]) {
     let first = |table: &[Workload]| table.first().map(|w| (w.kind, w.named.is_some()));
     let kinds: Vec<Option<(&str, bool)>> = tables.iter().map(|table| first(table)).collect();
@@ -267,7 +267,7 @@ fn measure_several(tables: &mut [Vec<Workload>]) {
     }
 }
 
-/// Returns when the first message or job starts if all workloads are traces and jobs.
+/// Returns the start of the first message or job, if all workloads are traces and jobs.
 pub(super) fn first_message(workloads: &[Workload]) -> Option<Span> {
     let first = |workload: &Workload| match &workload.demand {
         Demand::Trace(trace) => trace.messages.interval().map(|(first, _)| first),
@@ -278,7 +278,7 @@ pub(super) fn first_message(workloads: &[Workload]) -> Option<Span> {
     starts.into_iter().min()
 }
 
-/// Number of messages of traces if all workloads are traces and jobs.
+/// Returns the number of messages of traces, if all workloads are traces and jobs.
 pub(super) fn trace_ops(workloads: &[Workload]) -> Option<u64> {
     let ops = workloads.iter().map(|workload| match &workload.demand {
         Demand::Trace(trace) => Some(trace.messages.count()),
@@ -309,7 +309,7 @@ fn read_name(section: &Section<'_>) -> Option<Option<NamedWorkload>> {
     Some(Some(NamedWorkload { name, deadline: section.get("deadline") }))
 }
 
-/// The class that a workload's packets travel in.
+/// Reads the class of a workload's packets.
 fn read_class(section: &Section<'_>, topology: &TopologySpec) -> Option<u8> {
     if section.node("class").is_none() {
         if let Some(first) = topology.classes.first() {
@@ -353,7 +353,7 @@ fn read_algorithm(section: &Section<'_>, frame: &Frame<'_>) -> Option<usize> {
     found
 }
 
-/// Names of workloads, each once.
+/// Returns the names of workloads, each once.
 pub(super) fn named_workloads(workloads: &[Workload]) -> Vec<NamedWorkload> {
     let mut all: Vec<NamedWorkload> = Vec::new();
     for named in workloads.iter().filter_map(|workload| workload.named.as_ref()) {

@@ -19,13 +19,13 @@ unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         let live = LIVE.fetch_add(layout.size(), Ordering::Relaxed) + layout.size();
         PEAK.fetch_max(live, Ordering::Relaxed);
-        // SAFETY: the caller makes the promises that `System` requires.
+        // SAFETY: the caller upholds the contract that `System` requires.
         unsafe { System.alloc(layout) }
     }
 
     unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
         LIVE.fetch_sub(layout.size(), Ordering::Relaxed);
-        // SAFETY: the caller makes the promises that `System` requires.
+        // SAFETY: the caller upholds the contract that `System` requires.
         unsafe { System.dealloc(pointer, layout) }
     }
 }
@@ -33,7 +33,7 @@ unsafe impl GlobalAlloc for Counting {
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
-/// Runs a scenario and returns the most memory that it took at a time, with the estimate.
+/// Runs a scenario. Returns its peak memory and the estimate.
 fn measure(text: &str) -> (u64, u64) {
     let scenario = good(text);
     let setup = &scenario.runs[0].setup;

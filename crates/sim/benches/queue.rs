@@ -1,5 +1,5 @@
-//! Cost of an event in the queue alone, by the hold model of event queues (Jones, CACM '86): take the
-//! earliest, put in one later. Delays are those of links, 0.1 to 10 us.
+//! Cost of an event in the queue alone, measured by the hold model of event queues (Jones, CACM '86): remove
+//! the earliest event and insert a later one. Delays are those of links, 0.1 to 10 us.
 
 #[expect(dead_code, reason = "the benchmark needs only some of it")]
 #[path = "../src/queue.rs"]
@@ -9,10 +9,10 @@ use apus_units::{Span, Time};
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 use queue::EventQueue;
 
-/// Events of one measured step.
+/// Number of events of one measured step.
 const EVENTS: u64 = 100_000;
 
-/// A linear congruential generator (Knuth's MMIX): cheap enough not to be what is measured.
+/// A linear congruential generator (Knuth's MMIX), cheap enough not to dominate the measurement.
 struct Random(u64);
 
 impl Random {

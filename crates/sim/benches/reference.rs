@@ -1,12 +1,13 @@
-//! A loop that no change of the project makes faster or slower, to compare the times of other benchmarks between machines
-//! (`tools/bench`): reads of a table in an order that each read decides, and a multiplication each, as in the event loop.
+//! A reference loop that changes of the project cannot make faster or slower, for the comparison of
+//! benchmarks between machines (`tools/bench`). It reads a table in an order that each read determines, with
+//! one multiplication per read, as in the event loop.
 
 use std::hint::black_box;
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 
 const STEPS: u64 = 100_000;
-/// Entries of the table: 256 kB, beyond the nearest cache and within the next.
+/// Number of entries of the table: 256 kB, more than the first-level cache and less than the second-level cache.
 const ENTRIES: u64 = 1 << 15;
 
 fn reference(c: &mut Criterion) {

@@ -19,14 +19,14 @@ pub(crate) struct Source {
     pub(crate) stop: Time,
     pub(crate) kind: OpType,
     pub(crate) feed: Feed,
-    /// The flow sets up a connection before the first op of an open loop.
+    /// Whether the flow sets up a connection before the first op of an open loop.
     pub(crate) handshake: bool,
 }
 
 /// Rule by which a source submits ops.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Feed {
-    /// `outstanding` ops from the start on; the next one is submitted when one completes.
+    /// A constant number of outstanding ops, from the start. A completion submits the next op.
     Closed { size: Bytes, outstanding: u32 },
     /// Each op at its own time.
     Open(Arrivals),
@@ -39,9 +39,9 @@ pub(crate) enum Feed {
 /// The ops of an open loop.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Arrivals {
-    /// Those of the plan.
+    /// Ops of the plan.
     Planned(Arc<[OpArrival]>),
-    /// Those that were read and are not submitted.
+    /// Ops that were read during the run and are not submitted yet.
     #[expect(clippy::box_collection, reason = "no more than the others in a million sources")]
     Read(Box<VecDeque<OpArrival>>),
 }
@@ -98,15 +98,15 @@ impl Source {
 /// Progress of the exchange that sets up a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Handshake {
-    /// It takes place before the first op.
+    /// Due before the first op.
     Due,
-    /// Its packet is sent.
+    /// The packet is sent.
     UnderWay,
-    /// It is over, or there is none.
+    /// Over, or not required.
     Over,
 }
 
-/// The number of the exchange among the ops of a source. A run has fewer ops.
+/// Op number of the exchange within its source. A run has fewer ops than this number.
 const HANDSHAKE: u32 = u32::MAX;
 
 /// A source and its progress.
@@ -118,20 +118,18 @@ struct State {
     stop: Time,
     kind: OpType,
     feed: Feed,
-    /// Number of due ops for which the flow had no room. The flow limits the span of outstanding op
-    /// numbers, so it can refuse an op that the count of the loop would allow if ops complete out
-    /// of order.
+    /// Number of due ops that the flow could not accept. The flow limits the span of outstanding op numbers.
+    /// If ops complete out of order, it can therefore refuse an op that the count of the loop would allow.
     owed: u32,
-    /// Number of ops submitted so far, of an open loop or of rounds.
+    /// Number of ops that an open loop or the rounds have submitted so far.
     submitted: u32,
-    /// Number of the first of the ops that an open loop holds.
+    /// Number of the first op that an open loop holds.
     first: u32,
-    /// Time that outstanding ops of an open loop waited for room, by number, of those that did
-    /// wait.
+    /// By op number: time that an outstanding op of an open loop waited until the flow accepted it. Ops that
+    /// did not wait have no entry.
     #[expect(clippy::box_collection, reason = "a word in each of a million sources, not three")]
     waits: Option<Box<BTreeMap<u32, Span>>>,
-    /// Time at which the last op of a round was submitted, on the host's clock; [`Time::MAX`] if no
-    /// op waits for its answer.
+    /// Time at which the last op of a round was submitted, on the host's clock; [`Time::MAX`] if no answer is awaited.
     submitted_at: Time,
 }
 
@@ -149,7 +147,7 @@ impl State {
         }
     }
 
-    /// Returns the place of an op among those that the open loop holds.
+    /// Returns the index of an op among the ops that the open loop holds.
     fn place(&self, op: u32) -> usize {
         op.wrapping_sub(self.first) as usize
     }
@@ -162,17 +160,17 @@ struct Group {
     unanswered: usize,
 }
 
-/// Capacity for this number of pending sources is never released.
+/// The capacity for this number of pending sources is never released.
 const SMALL: usize = 64;
 
 /// All sources of a host.
 #[derive(Debug, Default)]
 pub(crate) struct Application {
     states: Vec<State>,
-    /// Sources that act at a time known in advance, the earliest first.
+    /// Sources with a time of action that is known in advance, the earliest first.
     pending: BinaryHeap<Reverse<(Time, usize)>>,
     groups: BTreeMap<u32, Group>,
-    /// Source that an arriving op concerns, by flow.
+    /// By flow: source to which an arriving op belongs.
     listeners: BTreeMap<FlowId, usize>,
 }
 
@@ -221,14 +219,14 @@ impl Application {
         });
     }
 
-    /// Returns the earliest time at which a source acts, as far as known in advance; [`Time::MAX`]
-    /// if none.
+    /// Returns the earliest time of action of any source, as far as it is known in advance; [`Time::MAX`] if
+    /// there is none.
     #[inline]
     pub(crate) fn next_start(&self) -> Time {
         self.pending.peek().map_or(Time::MAX, |Reverse((at, _))| *at)
     }
 
-    /// Runs the sources that are due at the true time `now`, `local` on the host's clock.
+    /// Runs the sources that are due at the true time `now`, which is `local` on the host's clock.
     pub(crate) fn start_due<F: AlgorithmFactory>(
         &mut self,
         now: Time,
@@ -253,7 +251,7 @@ impl Application {
                 }
             }
             self.submit(index, now, local, endpoint);
-            // A million sources that have begun need no capacity to begin.
+            // The heap shrinks, because sources that have started need no entry: there may be a million of them.
             let room = self.pending.capacity();
             if room > SMALL && self.pending.len() < room / 4 {
                 self.pending.shrink_to(room / 2);
@@ -261,9 +259,9 @@ impl Application {
         }
     }
 
-    /// Handles the completion of an op: its source may submit the next one. Returns the record of
-    /// the op. The latency of an op that waited for room counts from its arrival; requests and
-    /// answers are not recorded individually.
+    /// Handles the completion of an op: its source may submit the next one. Returns the record of the op. If
+    /// an op was queued, its latency counts from its arrival. Requests and answers are not recorded
+    /// individually.
     #[inline]
     pub(crate) fn on_completion<F: AlgorithmFactory>(
         &mut self,
@@ -272,7 +270,7 @@ impl Application {
         completion: &Completion,
         endpoint: &mut Endpoint<F>,
     ) -> Option<Completion> {
-        // `submit` stored both halves.
+        // `submit` stored the number of the op and the index of the source in the two halves.
         let index = (completion.submitted.user & u64::from(u32::MAX)) as usize;
         let number = (completion.submitted.user >> 32) as u32;
         let state = &mut self.states[index];
@@ -302,8 +300,8 @@ impl Application {
         Some(noted)
     }
 
-    /// Handles an op of the peer that has arrived in full on `flow`: a request to answer, or an
-    /// answer. An answer is recorded as an op: from the submission of the request to its last byte.
+    /// Handles an op of the peer that has arrived in full on `flow`: a request to answer, or an answer. An
+    /// answer is recorded as an op, from the submission of the request to the last byte of the answer.
     #[inline]
     pub(crate) fn on_received<F: AlgorithmFactory>(
         &mut self,
@@ -346,7 +344,7 @@ impl Application {
         Some(completion)
     }
 
-    /// Appends later ops to those of an open loop, which forgets those that it has submitted.
+    /// Appends later ops to an open loop, and removes the ops that it has submitted.
     pub(crate) fn extend(&mut self, source: usize, more: Vec<OpArrival>) {
         let state = &mut self.states[source];
         let (Feed::Open(arrivals), Some(first)) = (&mut state.feed, more.first()) else { return };
@@ -376,9 +374,8 @@ impl Application {
         self.states.len()
     }
 
-    /// Calls `visit` with the flow, the size and the age of each unfinished op of a source at the
-    /// true time `now`, `local` on the host's clock. Ops of an open loop that wait for room are
-    /// included.
+    /// Calls `visit` with the flow, the size and the age of each unfinished op of a source at the true time
+    /// `now`, which is `local` on the host's clock. Queued ops of an open loop are included.
     pub(crate) fn open_ops<F: AlgorithmFactory>(
         &self,
         source: usize,
@@ -412,7 +409,7 @@ impl Application {
         }
     }
 
-    /// Submits the due ops of a source for which its flow has room.
+    /// Submits the due ops of a source, as far as its flow accepts them.
     fn submit<F: AlgorithmFactory>(
         &mut self,
         index: usize,

@@ -1,10 +1,10 @@
-//! A number that is only known to lie between two bounds, because some ops had not ended.
+//! A number that is known only by two bounds, because some ops had not ended.
 
 use serde_json::Value;
 
 /// Largest difference of two bounds that count as one number, relative to the upper bound. deviation: no
-/// source; rationale: ten times the 0.1 % to which percentiles are resolved, and small against the
-/// differences of several percent for which results are compared.
+/// source; rationale: ten times the resolution of percentiles, 0.1 %, and small against the differences of
+/// several percent for which results are compared.
 const CLOSE: f64 = 0.01;
 
 /// A number between two bounds.
@@ -31,9 +31,10 @@ impl Bounds {
         Self { lower: value, upper: value }
     }
 
-    /// The percentile `share` (0.99 is the 99th) of ops. `ended` has the sorted latencies of the ops that ended, each
-    /// with its number of ops; `open` has the ages of the others. The lower bound is the percentile if these ops ended
-    /// now, the upper bound the percentile if they never end. `None` without ops.
+    /// Returns the percentile `share` (0.99 is the 99th) of ops. `ended` has the sorted latencies of the ops
+    /// that ended, each with its number of ops; `open` has the ages of the unfinished ops. The lower bound is
+    /// the percentile if the unfinished ops ended now, the upper bound the percentile if they never ended.
+    /// Returns `None` without ops.
     #[must_use]
     pub fn of_percentile(ended: &[(f64, u64)], open: &[f64], share: f64) -> Option<Self> {
         if open.is_empty() {
@@ -48,14 +49,15 @@ impl Bounds {
         Some(Self { lower: with(|age| age)?, upper: with(|_| f64::INFINITY)? })
     }
 
-    /// Returns the upper bound if both bounds are close enough to count as one number, so that unfinished
-    /// ops never make a result look better. `None` if the number is censored.
+    /// Returns the upper bound if both bounds are close enough to count as one number. The upper bound
+    /// ensures that unfinished ops never make a result look better. Returns `None` if the number is censored.
     #[must_use]
     pub fn value(self) -> Option<f64> {
         self.value_within(CLOSE)
     }
 
-    /// As [`Bounds::value`], if the bounds may differ by the fraction `resolution` of the upper bound.
+    /// Returns the same as [`Bounds::value`], but the bounds may differ by the fraction `resolution` of the
+    /// upper bound.
     #[must_use]
     pub fn value_within(self, resolution: f64) -> Option<f64> {
         let close = self.lower == self.upper
@@ -63,7 +65,7 @@ impl Bounds {
         close.then_some(self.upper)
     }
 
-    /// The number that a summary has at `path`, as "`op_latency_us.p99`"; `None` if it was not measured.
+    /// Returns the number that a summary has at `path`, such as "`op_latency_us.p99`"; `None` if it was not measured.
     #[must_use]
     pub fn of_metric(summary: &Value, path: &str) -> Option<Self> {
         let mut words: Vec<&str> = path.split('.').collect();
@@ -75,7 +77,8 @@ impl Bounds {
         }
         let bound = |side: &str| match parent.get(side) {
             Some(of_side) => of_side.get(last)?.as_f64(),
-            // Names end with their unit: `makespan_us`, `makespan_lower_us`.
+            // Names end with their unit, so the bounds of `makespan_us` are `makespan_lower_us` and
+            // `makespan_upper_us`.
             None => match last.strip_suffix("_us") {
                 Some(stem) => parent.get(format!("{stem}_{side}_us"))?.as_f64(),
                 None => parent.get(format!("{last}_{side}"))?.as_f64(),
@@ -91,7 +94,7 @@ impl Bounds {
         Some(Self { lower: of(|b| b.lower)?, upper: of(|b| b.upper)? })
     }
 
-    /// Returns the quotient of two numbers; both are at least 0.
+    /// Returns the quotient of two numbers, both at least 0.
     #[must_use]
     pub fn over(self, base: Self) -> Self {
         if self.lower == self.upper && base.lower == base.upper {
@@ -100,15 +103,15 @@ impl Bounds {
         Self { lower: self.lower / base.upper, upper: self.upper / base.lower }
     }
 
-    /// Applies a function to both bounds. It must be non-decreasing.
+    /// Applies a non-decreasing function to both bounds.
     #[must_use]
     pub fn map(self, rising: impl Fn(f64) -> f64) -> Self {
         Self { lower: rising(self.lower), upper: rising(self.upper) }
     }
 }
 
-/// The percentile `share` (0.99 is the 99th) by nearest rank of sorted values, each with its number of occurrences.
-/// `None` without values.
+/// Returns the percentile `share` (0.99 is the 99th) by nearest rank of sorted values, each with its number
+/// of occurrences. Returns `None` without values.
 #[must_use]
 pub fn percentile(values: &[(f64, u64)], share: f64) -> Option<f64> {
     let count: u64 = values.iter().map(|(_, count)| count).sum();
@@ -120,7 +123,7 @@ pub fn percentile(values: &[(f64, u64)], share: f64) -> Option<f64> {
     })
 }
 
-/// The median; the mean of the middle two of an even number.
+/// Returns the median; for an even number of values the mean of the middle two.
 #[must_use]
 pub fn median(mut values: Vec<f64>) -> Option<f64> {
     values.sort_by(f64::total_cmp);
@@ -163,7 +166,8 @@ mod tests {
         assert_eq!(percentile(&[], 0.5), None);
     }
 
-    /// Of a hundred ops, 98 took 1 to 98 us and two have waited for 500 us: the 99th is one of these.
+    /// Of a hundred ops, 98 took 1 to 98 us and two have been outstanding for 500 us: the 99th percentile is
+    /// one of these two.
     #[test]
     fn percentile_among_unfinished_ops_has_no_upper_bound() {
         let ended: Vec<(f64, u64)> = (1..=98).map(|us| (f64::from(us), 1)).collect();
@@ -175,7 +179,7 @@ mod tests {
         assert_eq!(Bounds::of_percentile(&[], &[], 0.5), None);
     }
 
-    /// An op that is younger than the percentile may still end below it or above it.
+    /// An op that is younger than the percentile may still end below or above it.
     #[test]
     fn young_unfinished_op_moves_both_bounds() {
         let ended = [(10.0, 1), (20.0, 1), (30.0, 1)];
@@ -212,7 +216,7 @@ mod tests {
         assert_eq!(super::median(vec![4.0, 1.0, 2.0, 3.0]), Some(2.5));
     }
 
-    /// One of three seeds is unbounded: the median is not. Two of three: it is.
+    /// If one of three seeds is unbounded, the median is bounded; if two are, it is not.
     #[test]
     fn a_median_is_censored_only_if_the_middle_is() {
         let (known, open) = (Bounds::exact(4.0), Bounds { lower: 9.0, upper: f64::INFINITY });

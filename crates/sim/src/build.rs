@@ -22,25 +22,25 @@ use crate::world::World;
 /// A plan that cannot be simulated.
 #[derive(Debug)]
 pub enum PlanError {
-    /// The topology is wrong.
+    /// The topology is invalid.
     Topology(TopologyError),
-    /// Two hosts of a connection cannot reach each other.
+    /// The two hosts of a connection cannot reach each other.
     Route(RouteError),
-    /// Ports cannot pause as the plan requires.
+    /// Ports do not support the pauses that the plan requires.
     Pfc(ControlError),
-    /// The system starts no thread for a part of the network.
+    /// The system could not start a thread for a part of the network.
     Thread(io::Error),
-    /// [`Plan::streamed`] cannot be read.
+    /// The ops of [`Plan::streamed`] cannot be read.
     Ops(String),
     /// A port with a fault is not built for faults.
     Fault(ControlError),
     /// [`Plan::ends_with_ops`] without [`Plan::trace_ops`] or a job.
     EndsWithOps,
-    /// A job whose messages come from a program outside, in a run without such a program.
+    /// A job gets its messages from an external program, but the run has no such program.
     External(String),
-    /// A job does not fit the model of hosts.
+    /// A job does not fit the host model.
     Job(JobError),
-    /// A simulation for a program outside without exactly one job for its messages.
+    /// A simulation for an external program does not have exactly one job for its messages.
     NotExternal,
     /// A path policy has fewer entropy values than its hosts have pairs of ports.
     FewValues {
@@ -174,8 +174,7 @@ fn signal(header: &Header, signal: &Signal) -> Header {
     Header { flow: header.flow, seq: header.seq, body }
 }
 
-/// Converts a data packet into what a port leaves of it without its payload. Returns `false` if it has no
-/// payload to lose.
+/// Trims a data packet to its header. Returns `false` if the packet has no payload to remove.
 fn remove_payload(header: &mut Header, last_hop: bool) -> bool {
     let Body::Data(segment) = &header.body else { return false };
     let Some(trimmed) = Trimmed::of(segment, last_hop) else { return false };
@@ -183,7 +182,7 @@ fn remove_payload(header: &mut Header, last_hop: bool) -> bool {
     true
 }
 
-/// Returns the clocks of a host.
+/// Draws the clocks of a host.
 fn draw_clocks<F: AlgorithmFactory>(plan: &Plan<F>, id: HostId) -> HostClocks {
     let model = &plan.host;
     let mut random = Stream::new(plan.seed, Purpose::Clock, u64::from(id.get()));
@@ -194,7 +193,7 @@ fn draw_clocks<F: AlgorithmFactory>(plan: &Plan<F>, id: HostId) -> HostClocks {
     HostClocks::new(draw(), draw(), model.clock_reading_interval)
 }
 
-/// Reserves exactly the capacity for the flows of all connections.
+/// Reserves exactly the capacity that the flows of all connections need.
 fn reserve<F: AlgorithmFactory>(
     hosts: &mut [Host<F>],
     first_host: u32,
@@ -216,7 +215,7 @@ fn reserve<F: AlgorithmFactory>(
     }
 }
 
-/// Opens another connection of a plan that is being simulated in one part.
+/// Opens another connection of a plan that already runs in one part.
 pub(crate) fn open_further<F: AlgorithmFactory>(
     plan: &Plan<F>,
     index: usize,
@@ -243,8 +242,8 @@ pub(crate) fn open_further<F: AlgorithmFactory>(
     Ok(())
 }
 
-/// Opens a connection: a flow and, if needed, a source of ops at each end that is one of `hosts`.
-/// `flows` counts the flows of every host of the network.
+/// Opens a connection: a flow and, if needed, a source of ops at each end that is one of `hosts`. `flows`
+/// counts the flows of every host of the network.
 fn open<F: AlgorithmFactory>(
     world: &mut World<F>,
     hosts: &mut [Host<F>],
@@ -261,7 +260,7 @@ fn open<F: AlgorithmFactory>(
     });
     for (own, other) in [ends, (ends.1, ends.0)] {
         let (host, peer) = (own.host, other.host);
-        // Every part resolves every route, so that route identifiers agree.
+        // Every part resolves every route, so that route identifiers are the same in all parts.
         let route = world.network.route(own, other, key, 0).map_err(PlanError::Route)?;
         let spreads = plan.spread.is_some();
         let mut set = None;

@@ -1,11 +1,12 @@
 //! Calendar of a run in time windows: the packets, ports and hosts with events, per window.
 //!
-//! A window is at most as long as the smallest delay of a link, so nodes do not affect each other
-//! within a window. All arrivals of a node are known when the window begins. Each node, and each
-//! port of a switch, processes its events independently, so only the events of one port or one host
-//! need an order. The calendar stores per window the packets that arrive ([`Flights`]), the other events of ports, and one
-//! bit for each *place*: a link into a node together with the node's own port on this link. Places of
-//! one node are adjacent; switches precede hosts.
+//! A window is at most as long as the smallest delay of a link, so nodes do not affect each other within a
+//! window. All arrivals of a node are known when the window begins. Each node, and each port of a switch,
+//! processes its events independently, so only the events of one port or one host need an order.
+//!
+//! Per window, the calendar stores the packets that arrive ([`Flights`]), the other events of ports, and one
+//! bit for each *place*: a link into a node together with the node's own port on this link. Places of one
+//! node are adjacent; switches precede hosts.
 
 use apus_cc::SwitchHalf;
 use apus_fabric::{FabricEvent, Flight, Network, Node, opposite};
@@ -14,12 +15,12 @@ use apus_wire::Header;
 
 use crate::flights::{Flights, LISTS, List};
 
-/// Number of windows that the calendar covers: one word of bits. Later events are checked again
-/// within this number of windows.
+/// Number of windows that the calendar covers: one word of bits. Later events are entered into the last
+/// window and checked again there.
 const WINDOWS: u64 = 64;
 const _: () = assert!(LISTS == 2 * WINDOWS as usize, "a list for switches and one for hosts");
-/// Maximum length of a window: products of one window and a time within [`WINDOWS`] windows fit
-/// into 64 bits, and a time within a window into the 32 bits that it has in the order of packets.
+/// Maximum length of a window in picoseconds. Products of one window and a time within [`WINDOWS`] windows
+/// fit into 64 bits; a time within a window fits into the 32 bits that it has in the order of packets.
 const LONGEST: u64 = 1 << 28;
 const _: () = assert!(LONGEST < 1 << u32::BITS);
 /// Time of no event.
@@ -29,7 +30,7 @@ const BITS: usize = 64;
 /// Events of a class port other than arrivals.
 #[derive(Clone, Copy, Debug)]
 struct Own {
-    /// The earliest of the others.
+    /// The earliest of the other events.
     due: u64,
     service: u64,
     wake: u64,
@@ -62,36 +63,37 @@ pub(crate) struct Calendar {
     /// Length of a window in picoseconds, and 2^64 divided by it, rounded up.
     width: u64,
     inverse: u64,
-    /// Number and start of the current window, or of the last one between windows.
+    /// Number and start of the current window; between windows, those of the previous one.
     cursor: u64,
     start: u64,
-    /// Bit n % 64: window n has events.
+    /// Bit n % 64 is set if window n has events.
     windows: u64,
     /// By window modulo [`WINDOWS`]: a bit per place.
     bits: Vec<u64>,
     words_per_window: usize,
     /// By window modulo [`WINDOWS`]: the packets that arrive at switches, and those that arrive at hosts.
     pub(crate) flights: Flights,
-    /// Bit n % 64: the packets of window n include some of later windows.
+    /// Bit n % 64 is set if the packets of window n include packets of later windows.
     far: u64,
-    /// By window modulo [`WINDOWS`]: ports to be served before their packets of this time.
+    /// By window modulo [`WINDOWS`]: ports to be served before their packets of the given time.
     to_serve: Vec<Vec<(Time, PortId)>>,
     places: Vec<Place>,
-    /// First word of bits of hosts: their places do not share a word with those of switches.
+    /// First word of bits of hosts. Places of hosts share no word with places of switches.
     hosts_from: usize,
     /// By port: the place to which its link leads.
     place_of: Vec<u32>,
-    /// By place; empty if all ports are FIFO ports.
+    /// By place: events other than arrivals; empty if all ports are FIFO ports.
     own: Vec<Own>,
-    /// Place whose own events are being processed; its next event is entered afterwards.
+    /// Place whose own events are being processed. Its next event is entered afterwards.
     busy: Option<u32>,
-    /// Whether a window is open, and places that have further events in it because it ends early.
+    /// Whether a window is open.
     open: bool,
+    /// Places with further events in the open window, because it ends early.
     after: Vec<u32>,
 }
 
 impl Calendar {
-    /// Returns a calendar for a network without packets; `None` if its nodes affect each other
+    /// Returns a calendar for a network without packets; `None` if nodes of the network affect each other
     /// without delay, or a host has several ports.
     pub(crate) fn new<W: SwitchHalf>(network: &Network<Header, W>) -> Option<Self> {
         let width = network.smallest_delay().as_ps().min(LONGEST);
@@ -148,8 +150,7 @@ impl Calendar {
         Span::from_ps(self.width)
     }
 
-    /// Returns the number of windows between the current one and `at`, at most the last one of the
-    /// calendar.
+    /// Returns the number of windows between the current window and `at`, limited to the last window of the calendar.
     #[inline]
     fn ahead(&self, at: u64) -> u64 {
         let since = at - self.start;
@@ -192,7 +193,7 @@ impl Calendar {
         }
     }
 
-    /// Returns the last window of the calendar, for a packet that arrives later.
+    /// Returns the last window of the calendar, for a packet that arrives later than that.
     #[cold]
     fn farthest_window(&mut self) -> u64 {
         let window = (self.cursor + WINDOWS - 1) % WINDOWS;
@@ -200,7 +201,7 @@ impl Calendar {
         window
     }
 
-    /// Keeps a packet until it arrives, at a host or at a switch.
+    /// Stores a packet until it arrives at a host or at a switch.
     #[inline(always)]
     pub(crate) fn fly(&mut self, flight: Flight, to_host: bool) {
         let window = self.window_of(flight.arrives);
@@ -214,21 +215,21 @@ impl Calendar {
         self.flights.take(2 * (self.cursor % WINDOWS) as usize + usize::from(at_hosts))
     }
 
-    /// Returns `true` if some packets of this window may arrive after `limit`.
+    /// Returns `true` if some packets of this window may arrive at `limit` or later.
     pub(crate) fn has_later(&self, limit: Time) -> bool {
         limit.as_ps() < self.start.saturating_add(self.width)
             || self.far >> (self.cursor % WINDOWS) & 1 == 1
     }
 
-    /// Enters a port that is to be served before its packets of `at`.
+    /// Enters a port that must be served before its packets of time `at`.
     pub(crate) fn serve_by(&mut self, port: PortId, at: Time) {
         let window = self.window_of(at);
         self.windows |= 1 << window;
         self.to_serve[window as usize].push((at, port));
     }
 
-    /// Takes the ports that are to be served in this window, in exchange for the empty `ports`. Some are to be served
-    /// later.
+    /// Takes the ports that are entered in this window, in exchange for the empty `ports`. Some of them are
+    /// due in a later window.
     pub(crate) fn take_to_serve(&mut self, ports: &mut Vec<(Time, PortId)>) {
         core::mem::swap(&mut self.to_serve[(self.cursor % WINDOWS) as usize], ports);
     }
@@ -242,7 +243,7 @@ impl Calendar {
         }
     }
 
-    /// Removes an event. The window of the place stays marked, without effect.
+    /// Removes an event. The bit of its place in the window stays set, without effect.
     pub(crate) fn cancel(&mut self, event: FabricEvent) {
         self.push_own(event, NEVER);
     }
@@ -312,7 +313,8 @@ impl Calendar {
         }
     }
 
-    /// Replaces `places` by the places of hosts or of switches with events in this window, in order, and removes these.
+    /// Replaces `places` by the places of hosts or of switches with events in this window, in order, and
+    /// removes them from the calendar.
     pub(crate) fn take_places(&mut self, of_hosts: bool, places: &mut Vec<u32>) {
         places.clear();
         let window = (self.cursor % WINDOWS) as usize;
@@ -324,7 +326,7 @@ impl Calendar {
         }
     }
 
-    /// Enters the place at the end of a link into this window, which is open.
+    /// Enters the place at the end of a link into the current window, which is open.
     #[inline(always)]
     pub(crate) fn mark_now(&mut self, link: PortId) {
         let place = self.place_of[link.index()] as usize;
@@ -332,7 +334,7 @@ impl Calendar {
         self.bits[window * self.words_per_window + place / BITS] |= 1 << (place % BITS);
     }
 
-    /// Returns the begin of the current window.
+    /// Returns the start of the current window.
     pub(crate) fn start(&self) -> u64 {
         self.start
     }
@@ -360,7 +362,7 @@ impl Calendar {
         self.own.get(place as usize).map_or(Time::MAX, |own| Time::from_ps(own.due))
     }
 
-    /// Removes the next event of a place's port other than arrivals, in order to process it.
+    /// Removes the next event of a place's port other than arrivals, so that the caller processes it.
     #[inline]
     pub(crate) fn take_own(&mut self, place: u32) -> FabricEvent {
         let (own, port) = (&mut self.own[place as usize], self.places[place as usize].port);
@@ -376,13 +378,13 @@ impl Calendar {
         event
     }
 
-    /// Begins to process the own events of a place.
+    /// Begins the processing of a place's own events.
     #[inline]
     pub(crate) fn begin(&mut self, place: u32) {
         self.busy = Some(place);
     }
 
-    /// Ends the processing of a place, whose next own event is at `next`.
+    /// Ends the processing of a place. The next own event of the place is at `next`.
     #[inline]
     pub(crate) fn finish(&mut self, place: u32, next: Time) {
         self.busy = None;
@@ -413,8 +415,7 @@ mod tests {
         Calendar::new(&Topology::star(3, &tier).build(1).expect("network"))
     }
 
-    /// Every time falls into the window that a division says, and what lies beyond the calendar into
-    /// its last.
+    /// Every time falls into the window that a division gives, and times beyond the calendar into its last window.
     #[test]
     fn windows_are_found_without_division() {
         for width in [2, 3, 999_983, 1_000_000, LONGEST] {
@@ -436,12 +437,12 @@ mod tests {
         assert!(calendar(Span::ZERO).is_none());
     }
 
-    /// Places come out in order, each in its window, and those of a window cut short come again.
+    /// Places come out in order, each in its window. Places of a window that was cut short come out again.
     #[test]
     fn places_come_in_their_windows() {
         let mut calendar = calendar(Span::from_ps(1000)).expect("calendar");
         let at = Time::from_ps;
-        // The three hosts are the places from 64 on.
+        // The three hosts are the places from 64 upwards.
         for (place, time) in [(66, 2500), (2, 2999), (0, 7000)] {
             calendar.mark(place, at(time));
         }

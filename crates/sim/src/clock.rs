@@ -1,9 +1,9 @@
-//! The clocks of a host: its own and its NIC's, which differ and drift (Swift App. A).
+//! The clocks of a host. Its own clock and that of its NIC differ and drift (Swift App. A).
 
 use apus_transport::clock::ClockConverter;
 use apus_units::{Span, Time};
 
-/// A clock that is off by an offset and runs fast or slow.
+/// A clock with an offset and a drift.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Clock {
     /// Reading at the start of the simulation.
@@ -52,9 +52,9 @@ impl Clock {
 pub(crate) struct HostClocks {
     pub(crate) host: Clock,
     nic: Clock,
-    /// Whether both clocks show the same.
+    /// Whether both clocks always show the same time.
     alike: bool,
-    /// Available from the first reading onwards.
+    /// Conversion from NIC to host time, available from the first reading onwards.
     converter: Option<ClockConverter>,
     next_reading: Time,
     interval: Span,
@@ -103,8 +103,8 @@ mod tests {
         }
     }
 
-    /// Swift App. A: linear extrapolation follows a NIC clock that drifts by 40 ppm against the
-    /// host's: after two readings the error is rounding only.
+    /// Linear extrapolation (Swift App. A) follows a NIC clock that drifts by 40 ppm against the host's
+    /// clock: after two readings only the rounding error remains.
     #[test]
     fn nic_timestamps_convert_despite_skew_and_drift() {
         let host = Clock { offset: Span::from_ms(5), drift_ppb: 15_000 };

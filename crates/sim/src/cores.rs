@@ -1,19 +1,19 @@
-//! Cores that other programs leave.
+//! Processor cores that other programs leave free.
 
 use std::thread::{Builder, scope};
 use std::time::{Duration, Instant};
 
-/// How long threads are observed. deviation: no source; some time slices of a scheduler (3 ms on Linux), so that a
-/// thread that shares its core loses it.
+/// Duration of the observation of threads. deviation: no source; several time slices of a scheduler (3 ms on
+/// Linux), so that a thread that shares its core loses it.
 const LOOK: Duration = Duration::from_millis(10);
-/// Time without the core that is not an interrupt.
+/// Minimum time without the core that counts as descheduled, not as an interrupt.
 const LOST: Duration = Duration::from_micros(500);
 
-/// Returns how many of `threads` threads have a core of their own now, at least 1: starts them for 10 ms and
-/// counts those that are not interrupted by other programs. 1 costs nothing.
+/// Returns how many of `threads` threads have a core of their own now, at least 1. For more than one thread,
+/// it runs the threads for 10 ms and counts those that were not descheduled.
 ///
-/// The threads of one run wait for each other several thousand times per second, so a thread that has to
-/// share its core delays the others. The results of a run do not depend on the number of its threads.
+/// The threads of one run wait for each other several thousand times per second, so a thread that shares its
+/// core delays all others. The results of a run do not depend on the number of threads.
 #[must_use]
 pub fn free(threads: u32) -> u32 {
     if threads <= 1 {
@@ -29,7 +29,7 @@ pub fn free(threads: u32) -> u32 {
     undisturbed.max(1)
 }
 
-/// Returns whether the calling thread kept its core for [`LOOK`].
+/// Returns `true` if the calling thread kept its core for [`LOOK`].
 fn keeps_core() -> bool {
     let began = Instant::now();
     let mut last = began;

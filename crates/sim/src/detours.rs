@@ -1,4 +1,4 @@
-//! When switches avoid links that are down, and which.
+//! Which links that are down switches avoid, and when.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,24 +9,24 @@ use apus_units::{PortId, Span, Time};
 use crate::part::Part;
 use crate::plan::{Fault, FaultKind, Plan};
 
-/// Time in which switches avoid a link.
+/// Interval of time in which switches avoid a link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Detour {
-    /// The lower port of the link.
+    /// The port of the link with the smaller number.
     pub(crate) link: PortId,
-    /// Whether all switches avoid it, and not only those at its ends.
+    /// Whether all switches avoid the link, not only those at its ends.
     pub(crate) is_global: bool,
     pub(crate) from: Time,
-    /// [`Time::MAX`]: for ever.
+    /// End of the interval; [`Time::MAX`]: never.
     pub(crate) until: Time,
 }
 
-/// Changes of what switches avoid, applied between the events of a run.
+/// Changes of the links that switches avoid, applied between the events of a run.
 #[derive(Debug)]
 pub(crate) struct Detours {
-    /// Pending changes with the new state, the next one last.
+    /// Pending changes, each with the new state; the next change is the last entry.
     changes: Vec<(Time, Option<usize>)>,
-    /// Connections with a path of their own.
+    /// Connections that are pinned to a path of their own.
     pinned: BTreeSet<u32>,
 }
 
@@ -53,8 +53,8 @@ impl Detours {
     }
 }
 
-/// Returns the distinct states of the links of a plan, and the times at which each begins; `None` is that in
-/// which no link is avoided.
+/// Returns the distinct states of the links of a plan, and the times at which each state begins. `None` is
+/// the state in which no link is avoided.
 pub(crate) fn states<F: AlgorithmFactory>(
     plan: &Plan<F>,
 ) -> (Vec<Avoided>, Vec<(Time, Option<usize>)>) {
@@ -88,13 +88,13 @@ pub(crate) fn states<F: AlgorithmFactory>(
     (states, changes)
 }
 
-/// Returns when switches avoid links, in order of links.
+/// Returns the intervals in which switches avoid links, ordered by link.
 pub(crate) fn detours<F: AlgorithmFactory>(plan: &Plan<F>) -> Vec<Detour> {
     let mut by_link: BTreeMap<PortId, Vec<(Time, Time)>> = BTreeMap::new();
     let ends = plan.duration.saturating_add(plan.drain);
     let is_down = |fault: &&Fault| fault.kind == FaultKind::Down && fault.at < Time::ZERO + ends;
     for fault in plan.faults.iter().filter(is_down) {
-        // Either direction: a port that hears nothing tells its peer.
+        // A fault in either direction counts: a port that receives nothing informs its peer.
         let link = PortId::new(fault.port.get() & !1);
         by_link.entry(link).or_default().push((fault.at, fault.until));
     }
@@ -111,7 +111,7 @@ pub(crate) fn detours<F: AlgorithmFactory>(plan: &Plan<F>) -> Vec<Detour> {
     all
 }
 
-/// Returns the union of intervals that are sorted by their beginnings.
+/// Returns the union of intervals that are sorted by their start.
 fn joined(intervals: &[(Time, Time)]) -> Vec<(Time, Time)> {
     let mut all: Vec<(Time, Time)> = Vec::new();
     for &(from, until) in intervals {
@@ -123,8 +123,8 @@ fn joined(intervals: &[(Time, Time)]) -> Vec<(Time, Time)> {
     all
 }
 
-/// Returns when a link counts as failed, of times in which it is down: its state counts once it has lasted for
-/// `delay`.
+/// Returns the intervals in which a link counts as failed, from the intervals in which it is down. A state of
+/// the link counts once it has lasted for `delay`.
 fn noticed(downs: &[(Time, Time)], delay: Span) -> Vec<(Time, Time)> {
     let mut all: Vec<(Time, Time)> = Vec::new();
     for (index, &(from, until)) in downs.iter().enumerate() {
@@ -145,7 +145,7 @@ fn noticed(downs: &[(Time, Time)], delay: Span) -> Vec<(Time, Time)> {
 mod tests {
     use super::*;
 
-    /// A link counts as failed, or as repaired, once it has been so for 10 us.
+    /// A link counts as failed, or as repaired, once it has been in that state for 10 us.
     #[test]
     fn a_state_counts_once_it_has_lasted() {
         let at = |us: u64| if us == 0 { Time::MAX } else { Time::ZERO + Span::from_us(us) };
@@ -154,14 +154,14 @@ mod tests {
             noticed(&joined(&downs), Span::from_us(10))
         };
         assert_eq!(of(&[(100, 150)]), [(at(110), at(160))]);
-        // Too short to be noticed; for ever; repaired for too short a time.
+        // In order: too short to be noticed; never repaired; repaired for too short a time.
         assert_eq!(of(&[(100, 109)]), []);
         assert_eq!(of(&[(100, 0)]), [(at(110), at(0))]);
         assert_eq!(
             of(&[(100, 150), (155, 158), (300, 320)]),
             [(at(110), at(168)), (at(310), at(330))]
         );
-        // Faults that overlap are one.
+        // Overlapping faults count as one.
         assert_eq!(of(&[(100, 105), (103, 150)]), [(at(110), at(160))]);
     }
 }

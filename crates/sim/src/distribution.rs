@@ -29,8 +29,8 @@ pub struct DistributionSummary {
     pub p99_9: Option<f64>,
     /// Exact maximum.
     pub max: Option<f64>,
-    /// Unfinished ops; only in distributions over ops. A number above is `null` if it is censored: if
-    /// the bounds that the unfinished ops set differ by more than 1 %.
+    /// Unfinished ops; only in distributions over ops. A number above is `null` if it is censored: the bounds
+    /// that the unfinished ops set differ by more than 1 %.
     #[serde(flatten)]
     pub open: Option<OpenEnd>,
 }
@@ -72,8 +72,8 @@ impl DistributionSummary {
         }
     }
 
-    /// Summarizes ops that took `ended` and unfinished ops: `unfinished` has the values that they would have
-    /// if they ended now, `oldest` is the age of the oldest.
+    /// Summarises the ops that took `ended`, and unfinished ops: `unfinished` has their values if they ended
+    /// now, `oldest` the age of the oldest.
     pub(crate) fn of_ops(
         ended: &Distribution,
         unfinished: Option<&Distribution>,
@@ -111,10 +111,10 @@ impl DistributionSummary {
         with(Self::from(&all), Self::without_end(ended, count), count)
     }
 
-    /// Returns the summary of `ended` and of `more` values above all others.
+    /// Returns the summary of `ended` and of `more` values that are larger than all of these.
     fn without_end(ended: &Distribution, more: u64) -> Self {
         let count = ended.count() + more;
-        // By the rank that the histogram itself uses.
+        // The rank is computed as the histogram computes it.
         let rank = |percent: f64| ((percent / 100.0 * count as f64).ceil() as u64).max(1);
         let at = |percent| ended.of_rank(rank(percent));
         Self {
@@ -132,8 +132,8 @@ impl DistributionSummary {
         }
     }
 
-    /// Returns a number of the distribution with its bounds, such as `bounds(|d| d.p99)`; `None` if
-    /// it was not measured.
+    /// Returns a number of the distribution with its bounds, such as `bounds(|d| d.p99)`; `None` if it was
+    /// not measured.
     #[must_use]
     pub fn bounds(&self, number: fn(&Self) -> Option<f64>) -> Option<Bounds> {
         if let Some(value) = number(self) {
@@ -169,8 +169,8 @@ impl From<&Distribution> for DistributionSummary {
     }
 }
 
-/// Returns Jain's fairness index (Swift §5.5, reference \[26\]): 1 if all values are equal, 1/n if
-/// one has all.
+/// Returns Jain's fairness index (Swift §5.5, reference \[26\]): 1 if all values are equal, 1/n if one value
+/// has the whole sum.
 #[must_use]
 pub fn jain(values: &[f64]) -> f64 {
     let sum: f64 = values.iter().sum();

@@ -10,7 +10,7 @@ use crate::host_model::EngineCosts;
 use crate::random::Stream;
 use crate::world::World;
 
-/// A batch of received packets; it takes effect when the engine has processed it.
+/// A batch of received packets. It takes effect when the engine has processed it.
 #[derive(Clone, Copy, Debug)]
 struct Batch {
     started: Time,
@@ -48,7 +48,7 @@ impl Engine {
         }
     }
 
-    /// Returns the time for `cost`, with noise and stalls.
+    /// Returns the time that work of this `cost` takes, including noise and stalls.
     fn spend(&mut self, cost: Span) -> Span {
         let noise = self.costs.noise;
         let mut spent = cost;
@@ -67,8 +67,8 @@ impl Engine {
         spent + self.costs.stall.mul_f64(self.random.exponential())
     }
 
-    /// Returns the time of the engine's next action. `waiting`: packets are queued; `send`: time at
-    /// which there will be a packet to send or a timer is due.
+    /// Returns the time of the engine's next action. `waiting`: whether packets are queued; `send`: the time
+    /// at which a packet to send or a timer is due.
     pub(crate) fn next_step(&self, now: Time, waiting: bool, send: Time) -> Time {
         if self.costs.shared {
             return match self.batch {
@@ -121,8 +121,8 @@ impl<F: AlgorithmFactory> Host<F> {
         Batch { started: now, ends: now + spent, packets }
     }
 
-    /// Ends a batch: its packets take effect, spread evenly over its time, and one acknowledgement
-    /// per flow is sent. Returns the time at which that is done.
+    /// Ends a batch: its packets take effect, spread evenly over the time of the batch, and one
+    /// acknowledgement per flow is sent. Returns the time at which this work is done.
     fn finish_batch(&mut self, engine: &mut Engine, batch: Batch, world: &mut World<F>) -> Time {
         let took = batch.ends.since(batch.started);
         let mut ops = 0;
@@ -150,8 +150,8 @@ impl<F: AlgorithmFactory> Host<F> {
         now
     }
 
-    /// Runs timers and sends a batch of data packets, as many as the NIC takes. Returns the time at
-    /// which that is done.
+    /// Runs timers and sends a batch of data packets, as many as the NIC accepts. Returns the time at which
+    /// this work is done.
     fn send_round(&mut self, engine: &mut Engine, start: Time, world: &mut World<F>) -> Time {
         let mut now = start;
         self.endpoint.handle_timeout(self.clocks.host.read(now));
@@ -160,7 +160,7 @@ impl<F: AlgorithmFactory> Host<F> {
             if !self.endpoint.has_transmit() || !self.nic_has_room(now) {
                 break;
             }
-            // t1 is read when the packet is ready for the NIC: its cost is host delay.
+            // t1 is read when the packet is ready for the NIC, so the cost of sending is host delay.
             let ready = now + engine.spend(engine.costs.send_packet);
             let local = self.clocks.host.read(ready);
             let ack = self.endpoint.poll_ack(local);

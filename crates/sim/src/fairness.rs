@@ -7,11 +7,11 @@ use apus_units::{Span, Time};
 use crate::distribution::jain;
 use crate::plan::{OpType, Plan};
 
-/// Max-min fair rates of flows over links of given capacities, by progressive filling (Bertsekas
-/// and Gallager, Data Networks, §6.5.2): raise all rates together, and freeze the flows of each link
-/// as it fills up.
+/// Returns the max-min fair rates of flows over links of given capacities, by progressive filling (Bertsekas
+/// and Gallager, Data Networks, §6.5.2): all rates rise together, and the flows of a link are frozen when it
+/// is full.
 ///
-/// `paths[f]` lists the links of flow `f`; a flow over no link gets an infinite rate.
+/// `paths[f]` lists the links of flow `f`; a flow without links gets an infinite rate.
 #[must_use]
 pub fn max_min_shares(capacities: &[f64], paths: &[Vec<usize>]) -> Vec<f64> {
     let mut shares = vec![f64::INFINITY; paths.len()];
@@ -24,7 +24,7 @@ pub fn max_min_shares(capacities: &[f64], paths: &[Vec<usize>]) -> Vec<f64> {
                 users[link] += 1;
             }
         }
-        // The link with the smallest rate per flow is full first.
+        // The link with the smallest rate per flow is the first to be full.
         let share_of = |link: usize| left[link] / f64::from(users[link]);
         let used = (0..capacities.len()).filter(|&link| users[link] > 0);
         let Some(tightest) = used.min_by(|&a, &b| share_of(a).total_cmp(&share_of(b))) else {
@@ -44,14 +44,14 @@ pub fn max_min_shares(capacities: &[f64], paths: &[Vec<usize>]) -> Vec<f64> {
     shares
 }
 
-/// Compares each connection's rate with its fair share over windows of the sample interval, from
-/// some time after each change of the set of active connections until the next change.
+/// Compares each connection's rate with its fair share in windows of the sample interval. After each change
+/// of the set of active connections, windows count again after a settling time.
 #[derive(Debug)]
 pub(crate) struct FairShare {
     plan: Option<Settings>,
     next_sample: Time,
     worst: Option<f64>,
-    /// Jain's index of rate over fair share, where it was lowest.
+    /// Minimum over windows of Jain's index of rate over fair share.
     lowest_jain: Option<f64>,
 }
 
@@ -75,7 +75,7 @@ impl FairShare {
     ) -> Self {
         let settings = plan.sample_interval.zip(plan.fair_share_after).map(|(interval, after)| {
             let connections = plan.connections.iter().enumerate().map(|(index, c)| {
-                // The bytes of a read come from the peer.
+                // The data of a read comes from the peer.
                 let ends = plan.terminals(c);
                 let (src, dst) = if c.kind == OpType::Read { (ends.1, ends.0) } else { ends };
                 let links = network.path(src, dst, index as u64, 0).unwrap_or_default();
@@ -142,8 +142,7 @@ impl FairShare {
         }
     }
 
-    /// Jain's index of the connections' rates, each over its fair share, in the window where it was
-    /// lowest.
+    /// Returns the minimum over windows of Jain's index of the connections' rates, each over its fair share.
     pub(crate) fn lowest_jain(&self) -> Option<f64> {
         self.lowest_jain
     }
@@ -155,8 +154,8 @@ impl FairShare {
 }
 
 impl Settings {
-    /// Returns `true` if a connection starts or stops within the window, or shortly before it, so
-    /// that rates may still be settling.
+    /// Returns `true` if a connection starts or stops within the window, or so shortly before it that rates
+    /// may still be settling.
     fn changed_within(&self, begin: Time, end: Time) -> bool {
         let changes = self.connections.iter().flat_map(|(start, stop, _)| [*start, *stop]);
         changes.into_iter().any(|at| at < end && at.saturating_add(self.after) > begin)
@@ -172,8 +171,8 @@ mod tests {
         assert_eq!(max_min_shares(&[12.0], &[vec![0], vec![0], vec![0]]), [4.0, 4.0, 4.0]);
     }
 
-    /// Bertsekas and Gallager, Example 6.8's kind: a long flow over two links of capacity 1, two
-    /// local flows on the first, one on the second: 1/3, 1/3, 1/3 and 2/3.
+    /// An example of the kind of Bertsekas and Gallager, Example 6.8: a long flow over two links of capacity
+    /// 1, two local flows on the first link and one on the second get 1/3, 1/3, 1/3 and 2/3.
     #[test]
     fn what_a_bottleneck_leaves_goes_to_the_others() {
         let shares = max_min_shares(&[1.0, 1.0], &[vec![0, 1], vec![0], vec![0], vec![1]]);

@@ -1,15 +1,15 @@
-//! Failures of algorithms from outside.
+//! Failures of external algorithms.
 
 use std::any::Any;
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
-/// The failure of an algorithm from outside. The contract of algorithms has no errors, so the run unwinds, as
-/// with a panic but without its message. It needs `panic = "unwind"`.
+/// Failure of an external algorithm. The contract of algorithms has no errors, so the run unwinds, as after a
+/// panic but without a panic message. This requires `panic = "unwind"`.
 pub struct Fault {
-    /// The algorithm and its mistake.
+    /// Name of the algorithm, and its mistake.
     pub message: String,
-    /// The error of the algorithm's own language.
+    /// Error in the algorithm's own language.
     pub cause: Box<dyn Any + Send>,
 }
 
@@ -28,7 +28,7 @@ impl Fault {
     /// Calls `run`, which may call algorithms.
     ///
     /// # Errors
-    /// The fault that ended it.
+    /// The fault that ended `run`.
     pub fn caught<T>(run: impl FnOnce() -> T) -> Result<T, Self> {
         catch_unwind(AssertUnwindSafe(run)).map_err(|payload| match payload.downcast::<Self>() {
             Ok(fault) => *fault,

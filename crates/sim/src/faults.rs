@@ -14,19 +14,20 @@ use crate::record::drops_at;
 /// The faults of a run.
 #[derive(Debug)]
 pub(crate) struct Faults {
-    /// Pending changes, the next one last.
+    /// Pending changes; the next change is the last entry.
     changes: Vec<Change>,
     seed: u64,
     faults: Vec<Fault>,
     state: Vec<State>,
-    /// By fault: packets lost at its port for its reason before it began; since then, if it has ended.
+    /// By fault: while it lasts, the packets that its port had lost for the same reason before it began;
+    /// after its end, the packets lost to it.
     lost: Vec<u64>,
-    /// The faults present that change a property of the link behind a port, in the order in which they began: a link
-    /// between two switches that fail has several. The first one counts until it ends.
+    /// Present faults of each property of the link behind a port, in order of their start. There may be
+    /// several, for example if both switches at the ends of a link fail. The first one applies until it ends.
     present: BTreeMap<(PortId, Property), Vec<usize>>,
 }
 
-/// What a fault changes.
+/// Property of a link that a fault changes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Property {
     State,
@@ -52,7 +53,7 @@ enum State {
     Ended,
 }
 
-/// Begin or end of a fault.
+/// Start or end of a fault.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Change {
     at: Time,
@@ -71,7 +72,7 @@ impl Faults {
                 [change(fault.at, true), change(fault.until, false)]
             })
             .collect();
-        // Of changes at the same time, ends come first: another fault of the link may follow.
+        // Of changes at the same time, ends come first, because another fault of the link may follow.
         changes.sort_by_key(|c| (c.at, c.begins, c.index));
         changes.reverse();
         Self {
@@ -94,7 +95,7 @@ impl Faults {
         self.changes.pop_if(|change| change.at <= now)
     }
 
-    /// Applies a change in the part of the network that simulates the port, which is that with this index.
+    /// Applies a change in the part of the network that simulates the port: the part with index `owner`.
     pub(crate) fn apply<F: AlgorithmFactory>(
         &mut self,
         change: &Change,
@@ -108,13 +109,13 @@ impl Faults {
             self.change_link(change, parts, owner);
         } else {
             self.change_link(change, parts, owner);
-            // A packet whose last bit leaves just now has met the fault.
+            // The fault applies to a packet whose last bit leaves at its end.
             self.lost[index] = self.count_lost(index, parts) - self.lost[index];
             self.state[index] = State::Ended;
         }
     }
 
-    /// Changes the link as the begin or end of a fault says.
+    /// Changes the link at the start or end of a fault.
     fn change_link<F: AlgorithmFactory>(
         &mut self,
         change: &Change,
@@ -136,7 +137,7 @@ impl Faults {
         }
         let impairment = match (fault.kind, after) {
             (FaultKind::Down, _) => {
-                // Between two faults the link stays down.
+                // Between two overlapping faults the link stays down.
                 if before.is_none() || after.is_none() {
                     set_up(now, port, after.is_none(), parts, owner);
                 }
@@ -155,7 +156,7 @@ impl Faults {
         check(network.set_impairment(now, port, impairment, &mut scheduler));
     }
 
-    /// Returns what a fault does to the packets of its link; `None` if it does nothing to single packets.
+    /// Returns the effect of a fault on the packets of its link; `None` if the fault does not act on single packets.
     fn impairment(&self, index: usize) -> Option<Impairment> {
         let seed = self.seed_of(index);
         match self.faults[index].kind {
@@ -166,12 +167,12 @@ impl Faults {
         }
     }
 
-    /// Returns the seed of the stream of a fault.
+    /// Returns the seed of the random stream of a fault.
     fn seed_of(&self, index: usize) -> u64 {
         Stream::new(self.seed, Purpose::Fault, index as u64).below(u64::MAX)
     }
 
-    /// Returns the packets that a fault's port has lost so far for its reason.
+    /// Returns the packets that a fault's port has lost so far for the fault's reason.
     fn count_lost<F: AlgorithmFactory>(&self, index: usize, parts: &[Part<F>]) -> u64 {
         let fault = &self.faults[index];
         let reason = match fault.kind {
@@ -188,7 +189,7 @@ impl Faults {
         drops_at(parts, fault.port)[reason as usize] + losing
     }
 
-    /// Returns, by fault, the packets that it has cost so far; `None` if it has not begun.
+    /// Returns, by fault, the packets lost to it so far; `None` if it has not begun.
     pub(crate) fn lost<F: AlgorithmFactory>(&self, parts: &[Part<F>]) -> Vec<Option<u64>> {
         let of = |index: usize| match self.state[index] {
             State::Pending => None,
@@ -199,7 +200,7 @@ impl Faults {
     }
 }
 
-/// Fails or repairs a link, whose packets are lost when it fails.
+/// Takes a link down, or up again. If it goes down, its packets are lost.
 fn set_up<F: AlgorithmFactory>(
     now: Time,
     port: PortId,
@@ -220,7 +221,7 @@ fn set_up<F: AlgorithmFactory>(
     }
 }
 
-/// Gives a link this fraction of its rate. The NIC of a host pulls packets at the new rate.
+/// Sets the rate of a link to this fraction. The NIC of a host then pulls packets at the new rate.
 fn set_capacity<F: AlgorithmFactory>(
     now: Time,
     port: PortId,

@@ -1,7 +1,7 @@
-//! Packets in flight of a part that goes window by window: a list per window of arrival.
+//! Packets on links in a part that runs window by window: a list per window of arrival.
 //!
-//! Lists are chains of chunks of one arena, so that all of them together take the memory of the packets in flight, and
-//! a window reads its packets one after the other.
+//! Lists are chains of chunks of one arena. All lists together therefore take only the memory of the packets
+//! in them, and a window reads its packets in sequence.
 
 use apus_fabric::{Flight, PacketRef};
 use apus_units::{PortId, reserve_more};
@@ -17,7 +17,7 @@ const NIL: u32 = u32::MAX;
 pub(crate) struct List {
     /// First chunk.
     first: u32,
-    /// Slot behind the last packet; 0 without packets.
+    /// Slot after the last packet; 0 without packets.
     end: u32,
 }
 
@@ -25,12 +25,12 @@ impl List {
     const EMPTY: Self = Self { first: NIL, end: 0 };
 }
 
-/// Lists of packets in flight.
+/// Lists of packets on links.
 #[derive(Debug)]
 pub(crate) struct Flights {
     /// Slots of all chunks.
     slots: Vec<Flight>,
-    /// By chunk: the next one of its list, or the next free one.
+    /// By chunk: the next chunk of its list, or the next free chunk.
     next: Vec<u32>,
     /// First free chunk.
     free: u32,
@@ -78,12 +78,12 @@ impl Flights {
         list.end = chunk * CHUNK as u32;
     }
 
-    /// Takes a list, which is empty then.
+    /// Takes a list and leaves an empty one.
     pub(crate) fn take(&mut self, list: usize) -> List {
         core::mem::replace(&mut self.lists[list], List::EMPTY)
     }
 
-    /// Moves the first packets of a list that was taken into `chunk`. Returns `false` if there are no more.
+    /// Moves the next packets of a list that was taken into `chunk`. Returns `false` if there are none left.
     #[inline]
     pub(crate) fn take_chunk(&mut self, list: &mut List, chunk: &mut Vec<Flight>) -> bool {
         chunk.clear();
@@ -100,7 +100,7 @@ impl Flights {
         true
     }
 
-    /// Takes all packets on a link out of all lists.
+    /// Removes all packets on a link from all lists and passes them to `lose`.
     pub(crate) fn cut(&mut self, link: PortId, lose: &mut dyn FnMut(PacketRef)) {
         let mut chunk = Vec::new();
         for index in 0..LISTS {
@@ -137,7 +137,8 @@ mod tests {
     use super::*;
     use apus_units::Time;
 
-    /// Lists hold what was pushed, in its order, however they grow, and cut links leave the others.
+    /// Lists hold the packets in the order in which they were pushed, independent of how lists grow, and
+    /// cutting a link keeps the packets of other links.
     #[test]
     fn lists_keep_their_packets_in_order() {
         let lose_none = &mut |packet: PacketRef| panic!("{packet:?} is not on the link");
@@ -173,7 +174,7 @@ mod tests {
                 assert_eq!(found, core::mem::take(&mut model[list]));
             }
         }
-        // Without further use of chunks, all 240,000 or so packets would have a slot.
+        // Without reuse of chunks, all of the about 240,000 packets would have a slot.
         assert!(flights.slots.len() < 40_000, "{} slots", flights.slots.len());
     }
 }

@@ -1,7 +1,7 @@
-//! Ops, goodput and latencies of the workloads of a run, side by side, by algorithm and traffic class.
+//! Ops, goodput and latencies of the workloads of a run in comparison, by algorithm and traffic class.
 //!
-//! Ops and goodput are counted per group, so that they add up to the totals of the run. Latencies are measured
-//! per name of a workload.
+//! Ops and goodput are counted per group, so that they add up to the totals of the run. Latencies are
+//! measured per workload name.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -14,14 +14,14 @@ use crate::distribution::DistributionSummary;
 use crate::metrics::Connection;
 use crate::plan::{Demand, Plan};
 
-/// Ops and goodput of some connections over the measured phase. All but the age add up.
+/// Ops and goodput of some connections over the measured phase. All fields except the age are additive.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct Share {
     /// Ops that completed.
     pub ops: u64,
     /// Ops submitted in the phase that had not ended when the run was over, its drain included.
     pub unfinished_ops: u64,
-    /// Age of the oldest of them; 0 if there are none.
+    /// Age of the oldest unfinished op; 0 if there are none.
     pub oldest_unfinished_us: f64,
     /// Payload bytes delivered once per time, Gb/s.
     pub goodput_gbps: f64,
@@ -40,16 +40,16 @@ impl Share {
     }
 }
 
-/// The connections of one workload name that have one algorithm and one traffic class.
+/// The connections with one workload name, one algorithm and one traffic class.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Group {
-    /// Name of the workload, or one derived from its kind.
+    /// Name of the workload, or a name derived from its kind.
     pub workload: String,
     /// The label of its algorithm.
     pub algorithm: String,
     /// Traffic class, if the topology has classes.
     pub class: Option<String>,
-    /// Share of the run.
+    /// Ops and goodput of the group.
     #[serde(flatten)]
     pub share: Share,
 }
@@ -78,7 +78,7 @@ impl Common {
     }
 }
 
-/// Several groups that have a name, an algorithm or a class in common, together.
+/// Sum over several groups that have a name, an algorithm or a class in common.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct GroupTotal {
     /// Property that the groups have in common.
@@ -87,13 +87,13 @@ pub struct GroupTotal {
     pub name: String,
     /// Number of groups.
     pub groups: u64,
-    /// Share of the run.
+    /// Ops and goodput of the groups.
     #[serde(flatten)]
     pub share: Share,
 }
 
 impl GroupTotal {
-    /// A total for each name, algorithm and class of at least two groups.
+    /// Returns a total for each name, algorithm and class that at least two groups have.
     pub(crate) fn of(groups: &[Group]) -> Vec<Self> {
         let mut totals: BTreeMap<(Common, &str), (u64, Share)> = BTreeMap::new();
         for group in groups {
@@ -115,10 +115,10 @@ impl GroupTotal {
     }
 }
 
-/// Latencies and slowdowns of ops, as far as they are measured.
+/// Latencies and slowdowns of ops, if they are measured.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct GroupTimes<'a> {
-    /// Submission to completion.
+    /// Time from submission to completion.
     pub op_latency_us: Option<&'a DistributionSummary>,
     /// Latency over the ideal completion time.
     pub slowdown: Option<&'a DistributionSummary>,
@@ -127,14 +127,14 @@ pub struct GroupTimes<'a> {
 /// The groups of a plan.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct GroupPlan {
-    /// Name, algorithm and class of each, in the order of the workloads.
+    /// Name, algorithm and class of each group, in the order of the workloads.
     keys: Vec<(String, String, Option<String>)>,
-    /// By connection; the number of groups if it has none.
+    /// By connection: its group; the number of groups if it has none.
     of: Arc<[u32]>,
 }
 
 impl GroupPlan {
-    /// The groups of the workloads of `plan`.
+    /// Returns the groups of the workloads of `plan`.
     pub(crate) fn new<F: AlgorithmFactory>(plan: &Plan<F>) -> Self {
         let mut known = BTreeMap::new();
         let mut keys = Vec::new();
@@ -150,12 +150,12 @@ impl GroupPlan {
         Self { keys, of: of.into_iter().map(|group| group.min(none)).collect() }
     }
 
-    /// Returns the group of a connection; their number if it has none.
+    /// Returns the group of a connection; the number of groups if it has none.
     pub(crate) fn of(&self, connection: usize) -> u32 {
         self.of[connection]
     }
 
-    /// The groups with the goodput of their connections, which together have `whole` Gb/s.
+    /// Returns the groups with the goodput of their connections. The whole run has a goodput of `whole` Gb/s.
     pub(crate) fn groups(
         &self,
         connections: &[Connection],
@@ -197,7 +197,7 @@ struct Ops {
 
 impl GroupOps {
     pub(crate) fn new(plan: &GroupPlan) -> Self {
-        // The last is of connections without a group.
+        // The last entry is for connections without a group.
         Self { of: Arc::clone(&plan.of), counts: vec![Ops::default(); plan.keys.len() + 1] }
     }
 
@@ -236,7 +236,7 @@ impl GroupOps {
 mod tests {
     use super::{Common, Group, GroupTotal, Share};
 
-    /// Two of three groups share an algorithm, two others a class, and no two a name.
+    /// Of three groups, two share an algorithm, two share a class, and no two share a name.
     #[test]
     fn totals_are_sums_over_groups_with_a_common_property() {
         let group =

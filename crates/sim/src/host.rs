@@ -1,9 +1,9 @@
 //! A host: NIC, engine, transport and applications.
 //!
-//! Transport and algorithms are the same code as over UDP; this module models the machine. A packet
-//! passes the NIC's receive queue, waits for the engine and costs the engine time. Answers of the
-//! transport pass the NIC's transmit port, which pulls: the stack passes a packet to the NIC when
-//! the NIC is ready to send it (Swift §3.1), so no queue builds up there.
+//! Transport and algorithms are the same code as over UDP; this module models the machine. A packet passes
+//! the NIC's receive queue, waits for the engine and costs the engine time. Packets that the transport sends
+//! pass the NIC's transmit port. That port pulls: the stack passes a packet to the NIC when the NIC is ready
+//! to send it (Swift §3.1), so no queue builds up in the port.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -39,7 +39,7 @@ pub(crate) struct HostFlow {
     pub(crate) connection: u32,
     pub(crate) peer: HostId,
     pub(crate) route: RouteId,
-    /// Label of its path; the index in `Host::spreads` if the flow spreads its packets.
+    /// Label of the flow's path. If the flow spreads its packets, this is its index in `Host::spreads`.
     pub(crate) path_label: u32,
     pub(crate) class: ClassId,
     pub(crate) is_spread: bool,
@@ -69,7 +69,7 @@ impl ReceiveQueue {
     }
 }
 
-/// Thread of a host's engine that sends: the only one, unless each direction has its own.
+/// Sending thread of a host's engine: the only thread, unless each direction has its own.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Thread {
     Sending,
@@ -83,8 +83,7 @@ pub(crate) struct Host<F: AlgorithmFactory> {
     pub(crate) flows: Vec<HostFlow>,
     /// Paths of flows that spread their packets.
     pub(crate) spreads: Vec<FlowPaths>,
-    /// Flows by the peer's host and its index of the flow, available after the first signal of a
-    /// switch.
+    /// By the peer's host and its index of the flow: the flow. Filled when the first signal of a switch arrives.
     by_peer: BTreeMap<(HostId, FlowId), FlowId>,
     pub(crate) application: Application,
     /// Ranks of jobs; `None` without any.
@@ -99,8 +98,7 @@ pub(crate) struct Host<F: AlgorithmFactory> {
     jitter: Stream,
     /// Packets that the stack has sent and that reach the NIC later, in order of time.
     on_the_way: VecDeque<InFlight>,
-    /// Time at which the last packet of each thread reaches the NIC: interference never reorders
-    /// packets.
+    /// Time at which the last packet of each thread reaches the NIC. Interference never reorders packets.
     last_handed: [Time; 2],
     /// Time of the pending wake-up event, if there is one.
     wake_at: Time,
@@ -149,7 +147,7 @@ impl<F: AlgorithmFactory> Host<F> {
         }
     }
 
-    /// Returns `true` if packets of one time window need not prefetch their flows one by one.
+    /// Returns `true` if the host has so few flows that they are prefetched once per time window instead of per packet.
     #[inline(always)]
     pub(crate) fn has_few_flows(&self) -> bool {
         const FEW: usize = 3;
@@ -217,7 +215,7 @@ impl<F: AlgorithmFactory> Host<F> {
         self.schedule(now, world);
     }
 
-    /// Sends a message of a program outside, or of a model of all hosts, at `now`.
+    /// Sends a message for an external program, or for a model of all hosts, at `now`.
     pub(crate) fn send_from_outside(
         &mut self,
         now: Time,
@@ -231,7 +229,7 @@ impl<F: AlgorithmFactory> Host<F> {
         self.wake_by(now, world);
     }
 
-    /// Wakes the host at `at`, if it would not wake before.
+    /// Wakes the host at `at`, unless it wakes earlier.
     fn wake_by(&mut self, at: Time, world: &mut World<F>) {
         if at < self.wake_at {
             self.wake_at = at;
@@ -239,12 +237,12 @@ impl<F: AlgorithmFactory> Host<F> {
         }
     }
 
-    /// Keeps a notice for a rank of a job until its time.
+    /// Stores a notice for a rank of a job until its time.
     pub(crate) fn on_notice(&mut self, notice: &Notice, world: &mut World<F>) {
         if let Some(jobs) = &mut self.jobs {
             jobs.on_notice(notice);
         }
-        // In a time window this host may be ahead of the sender of the notice, so nothing else is scheduled.
+        // In a time window this host may be ahead of the sender of the notice, so only a wake-up is scheduled.
         self.wake_by(notice.at, world);
     }
 
@@ -274,8 +272,8 @@ impl<F: AlgorithmFactory> Host<F> {
         self.schedule(now, world);
     }
 
-    /// Processes a packet in the stack at `now` that the NIC received at `received_at`. Returns its
-    /// kind, for the costs of the engine.
+    /// Processes a packet in the stack at `now` that the NIC received at `received_at`. Returns the kind of
+    /// the packet, for the costs of the engine.
     #[inline(always)] // into the handlers of an arrival and of a batch
     pub(crate) fn process(
         &mut self,
@@ -292,7 +290,7 @@ impl<F: AlgorithmFactory> Host<F> {
         let (fields, mut header) = (pool.fields(packet), pool.payload(packet));
         let own;
         if let Body::Signal(_) = header.body {
-            // The signal has the peer's index of the flow.
+            // A signal has the peer's index of the flow.
             let Some(flow) = self.flow_of_peer(fields.src, header.flow) else {
                 world.network.release(packet);
                 return Handled::Refused;
@@ -356,7 +354,7 @@ impl<F: AlgorithmFactory> Host<F> {
             && let Some(jobs) = &mut self.jobs
             && let Body::Data(segment) = &header.body
         {
-            // The application hears of the packets of a batch at its end.
+            // The application is informed of the packets of a batch at the end of the batch.
             let now = now.max(world.now);
             let local = self.clocks.host.read(now);
             world.notices.extend(jobs.on_received(now, local, id, segment, &mut self.endpoint));
@@ -379,8 +377,8 @@ impl<F: AlgorithmFactory> Host<F> {
         level.min(31) as u8
     }
 
-    /// Sends the packets of a host without engine costs and schedules the next wake-up:
-    /// acknowledgements leave at once, data as the NIC pulls it.
+    /// Sends the packets of a host without engine costs and schedules the next wake-up. Acknowledgements
+    /// leave at once, data as the NIC pulls it.
     #[inline(never)] // one copy of the path of a packet through endpoint and NIC
     fn answer(&mut self, now: Time, local: Time, world: &mut World<F>) {
         while self.endpoint.has_ack() {
@@ -463,7 +461,7 @@ impl<F: AlgorithmFactory> Host<F> {
         }
     }
 
-    /// Gives flows the paths that switches now use, except those of connections `pinned` to one.
+    /// Switches flows to the paths that switches use now, except the flows of connections `pinned` to a path.
     pub(crate) fn avoid(&mut self, pinned: &BTreeSet<u32>, world: &mut World<F>) {
         for flow in 0..self.flows.len() {
             if self.flows[flow].is_spread || !pinned.contains(&self.flows[flow].connection) {
@@ -473,14 +471,14 @@ impl<F: AlgorithmFactory> Host<F> {
         self.ask_flows_again(world.now, world, false);
     }
 
-    /// Gives a flow the paths that switches now use.
+    /// Switches a flow to the paths that switches use now.
     pub(crate) fn avoid_by(&mut self, flow: usize, world: &mut World<F>) {
         let flow = &mut self.flows[flow];
         if !flow.is_spread {
             world.reroute(self.id, flow);
             return;
         }
-        // There were paths when the flow was opened.
+        // Paths existed when the flow was opened.
         let (own, other) = world.ends(self.id, flow);
         if let Ok(set) = world.network.path_set(own, other) {
             let paths = &mut self.spreads[flow.path_label as usize];
@@ -514,8 +512,7 @@ impl<F: AlgorithmFactory> Host<F> {
     }
 }
 
-/// Returns `true` if a packet has the first bytes of an op: the engine's cost per op is due with
-/// it.
+/// Returns `true` if a packet has the first bytes of an op, so that it also causes the engine's cost per op.
 pub(crate) fn begins_op(header: &Header) -> bool {
     match &header.body {
         Body::Data(segment) => {

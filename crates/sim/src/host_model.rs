@@ -1,4 +1,4 @@
-//! Parameters of a host, which cause endpoint congestion.
+//! Parameters of a host, which determine endpoint congestion.
 
 use apus_jobs::loggops::Parameters;
 use apus_units::{Bytes, Span};
@@ -6,38 +6,38 @@ use apus_units::{Bytes, Span};
 /// A host's NIC, engine and clocks.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct HostModel {
-    /// Costs of the engine's work. `None`: packets are processed on arrival, without cost.
+    /// Costs of the engine's work. `None`: packets are processed on arrival, at no cost.
     pub engine: Option<EngineCosts>,
-    /// Capacity of the NIC's receive queue in wire bytes. The queue fills only if the engine has
-    /// costs.
+    /// Capacity of the NIC's receive queue in wire bytes. The queue can only fill if the engine has costs.
     pub receive_queue: Bytes,
     /// Rule by which data enters the NIC.
     pub nic: Nic,
     /// The NIC pulls data while its queue is shorter than this time on the wire.
     pub nic_backlog: Span,
-    /// Interference between the stack's timestamp and the wire: each packet is delayed by a time
-    /// uniform from zero to this, in order, each way.
+    /// Maximum interference between the stack's timestamp and the wire. In each direction, each packet is
+    /// delayed by a time that is uniform from zero to this value; the order of packets is kept.
     pub jitter: Span,
-    /// Largest offset of a host's or NIC's clock; each draws its own, uniformly from zero.
+    /// Maximum offset of a host's or NIC's clock. Each clock draws its own, uniformly from zero.
     pub clock_offset: Span,
-    /// Largest drift of a host's or NIC's clock, parts per billion, drawn uniformly from both signs.
+    /// Maximum drift of a host's or NIC's clock in parts per billion, drawn uniformly with either sign.
     pub clock_drift_ppb: i32,
     /// Interval at which a stack reads both clocks to convert between them (Swift App. A).
     pub clock_reading_interval: Span,
-    /// Times of operations of jobs in the LogGOPS model, in addition to those of their packets; other workloads have
-    /// none. Sends of jobs are done by [`Done::LogGops`](apus_jobs::Done::LogGops) then, and the network has one part.
+    /// Times of operations of jobs in the LogGOPS model, in addition to those of their packets; other
+    /// workloads have no such times. If set, sends of jobs are done by
+    /// [`Done::LogGops`](apus_jobs::Done::LogGops), and the network has one part.
     pub loggops: Option<Parameters>,
 }
 
-/// Rule by which a host's data enters its NIC, and the treatment there.
+/// Rule by which a host's data enters its NIC, and its treatment in the NIC.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Nic {
     /// The NIC takes the next packet when it is ready to send, in turn from the flows (Swift §3.1).
     /// Packets wait in the stack.
     Pull,
-    /// Each flow passes on all packets that its window allows, at most at the rate of the link. All
-    /// packets wait in the NIC's port, which takes part in the algorithm like a port of a switch
-    /// and passes its feedback to the host at once (Bolt ns-3).
+    /// Each flow passes on all packets that its congestion window allows, at most at the rate of the link.
+    /// All packets are queued in the NIC's port. Like a port of a switch, this port takes part in the
+    /// algorithm, and it passes its feedback to the host at once (Bolt ns-3).
     Queue,
 }
 
@@ -45,33 +45,32 @@ pub enum Nic {
 /// acknowledgement per flow of that batch, a batch of data packets.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct EngineCosts {
-    /// One turn of the loop.
+    /// Time of one iteration of the loop.
     pub round: Span,
-    /// Receiving a data packet.
+    /// Cost of receiving a data packet.
     pub receive_packet: Span,
-    /// End of an op at the receiver, in addition to its last packet.
+    /// Cost of the end of an op at the receiver, in addition to the cost of its last packet.
     pub receive_op: Span,
-    /// Receiving an acknowledgement.
+    /// Cost of receiving an acknowledgement.
     pub receive_ack: Span,
-    /// Sending an acknowledgement.
+    /// Cost of sending an acknowledgement.
     pub send_ack: Span,
-    /// Sending a data packet.
+    /// Cost of sending a data packet.
     pub send_packet: Span,
-    /// Begin of an op at the sender, in addition to its first packet.
+    /// Cost of the start of an op at the sender, in addition to the cost of its first packet.
     pub send_op: Span,
-    /// Copying 1 KiB of payload at the receiver.
+    /// Cost of copying 1 KiB of payload at the receiver.
     pub copy_kib: Span,
-    /// Share of every cost that is random: exponential with this mean, the rest fixed.
+    /// Share of every cost that is random (exponential with this mean); the rest is fixed.
     pub noise: f64,
-    /// Mean length of a stall (exponential): the thread is descheduled.
+    /// Mean length of a stall (exponential), during which the thread is descheduled.
     pub stall: Span,
     /// Mean work between two stalls (exponential). Zero: no stalls.
     pub stall_every: Span,
-    /// Maximum number of packets that one turn takes from the receive queue, and that it sends: 1
-    /// to [`EngineCosts::MAX_BATCH`].
+    /// Maximum number of packets that one iteration takes from the receive queue, and that it sends: 1 to
+    /// [`EngineCosts::MAX_BATCH`].
     pub batch: u32,
-    /// Whether one thread serves both directions (Swift App. C); otherwise each direction has its
-    /// own.
+    /// Whether one thread serves both directions (Swift App. C); otherwise each direction has its own thread.
     pub shared: bool,
 }
 
@@ -81,10 +80,10 @@ impl EngineCosts {
     /// would be declared lost.
     pub const MAX_BATCH: u32 = u128::BITS;
 
-    /// The engine of testbed T1. deviation: the paper gives no costs; these were fitted to Swift
-    /// Table 4, first with a separate model of one switch and serial engines (whose mean costs at
-    /// the receiver were about a tenth higher than it stated), then here with seeds other than those
-    /// of the experiment. With them the receiver of Table 4 is saturated in every row.
+    /// The engine of testbed T1. deviation: the paper gives no costs. These were fitted to Swift Table 4:
+    /// first with a separate model of one switch and serial engines (whose mean costs at the receiver were
+    /// about a tenth higher than it stated), then in this simulator with seeds other than those of the
+    /// experiment. With them the receiver of Table 4 is saturated in every row.
     pub const T1: Self = Self {
         round: Span::from_ns(770),
         receive_packet: Span::from_ns(270),
@@ -101,9 +100,9 @@ impl EngineCosts {
         shared: true,
     };
 
-    /// The engine of the prototype of Swift App. D, "that reduces host CPU interference", at
-    /// 100 Gb/s: [`EngineCosts::T1`] without stalls, and twice as fast, as the link is. deviation:
-    /// the paper gives no costs; T1's own would end at some 70 Gb/s.
+    /// The engine of the prototype of Swift App. D, "that reduces host CPU interference", at 100 Gb/s:
+    /// [`EngineCosts::T1`] without stalls and twice as fast, because the link is. deviation: the paper gives
+    /// no costs; T1's own costs would limit the engine to about 70 Gb/s.
     pub const T1_QUIET: Self = Self {
         round: Span::from_ns(385),
         receive_packet: Span::from_ns(135),
@@ -120,7 +119,7 @@ impl EngineCosts {
 }
 
 impl HostModel {
-    /// A host that costs nothing: the fabric alone decides.
+    /// A host without costs: only the fabric determines the results.
     pub const IDEAL: Self = Self {
         engine: None,
         receive_queue: Bytes::MAX,
@@ -146,9 +145,9 @@ impl HostModel {
         match name {
             "ideal" => Some(Self::IDEAL),
             "t1" => Some(Self { jitter: Span::from_us(6), ..engine }),
-            // deviation: the paper gives no costs of T2's hosts. Its RTTs are "with NIC timestamps"
-            // (Swift §5.2), and each machine reaches its line rate both ways, so that several
-            // engines must share the work: none is modelled.
+            // deviation: the paper gives no costs of T2's hosts. Its RTTs are "with NIC timestamps" (Swift
+            // §5.2), and each machine reaches its line rate both ways, so several engines must share the
+            // work. Therefore no engine is modelled.
             "t2" => Some(Self { nic_backlog: Span::from_ns(666), ..Self::IDEAL }), // 2 packets
             "t1-quiet" => Some(Self {
                 engine: Some(EngineCosts::T1_QUIET),

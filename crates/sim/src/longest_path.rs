@@ -1,5 +1,5 @@
-//! Facts about the unloaded network between the pair of hosts with the longest path, for parameters
-//! of algorithms that depend on them.
+//! Facts about the unloaded network between the pair of hosts with the longest path. Parameters of algorithms
+//! depend on them.
 
 use apus_cc::{NetworkInfo, SwitchHalf};
 use apus_fabric::{LinkSpec, Node, PortConfig, Topology};
@@ -8,17 +8,17 @@ use apus_units::{Bytes, Rate, Span};
 use crate::host_model::HostModel;
 use crate::packets::PacketSizes;
 
-/// Returns the facts of the pair of hosts with the longest unloaded RTT, of all pairs of the network. `None`
-/// if no two hosts can reach each other, or a link has no rate.
+/// Returns the facts about the pair of hosts with the longest unloaded RTT, among all pairs of the network.
+/// Returns `None` if no two hosts can reach each other, or if a link has no rate.
 ///
-/// Of several shortest paths of a pair the slowest counts.
+/// If a pair has several shortest paths, the slowest one counts.
 #[must_use]
 pub fn network_info<W: SwitchHalf>(
     topology: &Topology<W>,
     sizes: PacketSizes,
     host: &HostModel,
 ) -> Option<NetworkInfo> {
-    // The reader refuses such a link with its own error.
+    // The scenario reader rejects such a link with its own error.
     let still = |link: &LinkSpec<W>| link.ab.rate.as_bps() == 0 || link.ba.rate.as_bps() == 0;
     if topology.links.iter().any(still) {
         return None;
@@ -27,8 +27,8 @@ pub fn network_info<W: SwitchHalf>(
     let graph = Graph::new(topology, sizes);
     let longest = (0..graph.edges.len()).filter_map(|edge| graph.longest_from(edge));
     let path = longest.reduce(Path::longer)?;
-    // In each direction a packet is delayed by a time that is uniform from zero to the jitter: on average
-    // by the jitter in both together, at most by twice as much.
+    // In each direction a packet is delayed by a time that is uniform from zero to the jitter. Over both
+    // directions this is the jitter on average, and twice the jitter at most.
     let fabric_rtt = path.rtt.saturating_add(host.jitter);
     let rates = topology.links.iter().filter_map(|link| match (link.a, link.b) {
         (Node::Host(_), _) => Some(link.ab.rate),
@@ -50,8 +50,8 @@ pub fn network_info<W: SwitchHalf>(
     })
 }
 
-/// Time that the engines of both hosts take for a full data packet that ends an op and for its
-/// acknowledgement, on average, without stalls and other work.
+/// Returns the mean time that the engines of both hosts take for a full data packet that ends an op and for
+/// its acknowledgement, without stalls and other work.
 fn host_time(host: &HostModel, sizes: PacketSizes) -> Span {
     let Some(costs) = host.engine else { return Span::ZERO };
     let copy = costs.copy_kib.mul_f64(f64::from(sizes.payload) / 1024.0);
@@ -63,17 +63,17 @@ fn host_time(host: &HostModel, sizes: PacketSizes) -> Span {
 /// A path of a full data packet and its acknowledgement.
 #[derive(Clone, Copy, Debug)]
 struct Path {
-    /// Delay of links and switches, in both directions.
+    /// Total delay of links and switches, in both directions.
     rtt: Span,
-    /// Slowest link in the direction of the data.
+    /// Rate of the slowest link in the direction of the data.
     rate: Rate,
-    /// Switches in the direction of the data.
+    /// Number of switches in the direction of the data.
     switches: u32,
 }
 
 impl Path {
-    /// Returns the path that is longer in time, or of equally long paths the one with the slower
-    /// link, so that the order of links does not matter.
+    /// Returns the path with the longer time. Of equally long paths, it is the one with the slower link, so
+    /// that the order of links does not matter.
     fn longer(self, other: Self) -> Self {
         let key = |path: &Self| (path.rtt, core::cmp::Reverse(path.rate.as_bps()));
         if key(&other) > key(&self) { other } else { self }
@@ -88,7 +88,7 @@ impl Path {
     }
 }
 
-/// An attachment of hosts. Hosts of one switch (or host) with equal links share one.
+/// An attachment of hosts. Hosts of one switch (or host) with equal links share it.
 struct Edge {
     /// Node to which the links of the hosts lead.
     at: usize,
@@ -96,7 +96,7 @@ struct Edge {
     up: Path,
     /// Link from the node to the host.
     down: Path,
-    /// Whether several hosts are attached like this.
+    /// Whether several hosts have this attachment.
     several: bool,
 }
 
@@ -107,7 +107,7 @@ struct Graph {
 }
 
 impl Graph {
-    /// Nodes are the switches, then hosts that another host's link leads to.
+    /// Builds the graph. Its nodes are the switches, then hosts to which another host's link leads.
     fn new<W: SwitchHalf>(topology: &Topology<W>, sizes: PacketSizes) -> Self {
         let switches = topology.switches.len();
         let node = |node: Node| match node {
@@ -153,7 +153,7 @@ impl Graph {
             place.0 = 0;
             order.push(start.at);
         }
-        // Breadth first: all paths to a switch are known before it is left.
+        // The search is breadth-first: all paths to a switch are known before the switch is left.
         let mut left = 0;
         while let Some(&at) = order.get(left) {
             left += 1;
@@ -176,13 +176,14 @@ impl Graph {
             (distance < u32::MAX).then(|| path.then(edge.down))
         });
         ends.reduce(Path::longer).or_else(|| {
-            // Two hosts on one link.
+            // Two hosts are on one link.
             (start.at >= self.links.len()).then_some(start.up)
         })
     }
 }
 
-/// One link and the switch at its end, for data in one direction and an acknowledgement in the other.
+/// Returns the path over one link and the switch at its end, for data in one direction and an acknowledgement
+/// in the other.
 fn step<W: SwitchHalf>(
     topology: &Topology<W>,
     link: &LinkSpec<W>,
@@ -235,7 +236,7 @@ mod tests {
         assert_eq!(hosts.base_rtt - hosts.fabric_rtt, Span::from_ns(876));
     }
 
-    /// The pair farthest apart decides, wherever it is, and the slowest link on its way.
+    /// The pair that is farthest apart decides, wherever it is, and the slowest link on its path.
     #[test]
     fn the_farthest_pair_counts() {
         let gbps = Rate::from_gbps;
@@ -248,7 +249,7 @@ mod tests {
         assert_eq!((lot.path_rate, lot.line_rate, lot.hops), (gbps(40), gbps(100), 3));
         let latency = Span::from_ns(500);
         let slow = Topology::parking_lot(3, 1, &edge, &chain).with_pipeline_latency(latency);
-        // Three switches, twice.
+        // Three switches, in both directions.
         let longer = info(&slow, &HostModel::IDEAL).base_rtt - lot.base_rtt;
         assert_eq!(longer, Span::from_us(3));
     }

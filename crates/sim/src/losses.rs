@@ -83,7 +83,7 @@ impl Causes {
 /// The losses at one port.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct PortLosses {
-    /// The egress port, as "leaf 0 -> spine 1".
+    /// Name of the egress port, such as "leaf 0 -> spine 1".
     pub port: String,
     /// All packets lost there.
     pub packets: u64,
@@ -112,7 +112,7 @@ summary! {
 }
 
 impl Losses {
-    /// Sums up the drops by port. `total` is the network's own count, of `sent` packets.
+    /// Adds up the drops by port. `total` is the network's own count of drops, out of `sent` packets.
     ///
     /// # Errors
     /// If the ports do not account for all drops of the network.

@@ -10,8 +10,8 @@ use crate::host::HostFlow;
 use crate::metrics::Connection;
 use crate::plan::ConnectionPlan;
 
-/// Bytes of a connection without ops on both of its hosts, in its plan and in the metrics. The memory
-/// of its algorithm, of its measurements and of its routes is not included.
+/// Bytes that a connection without ops takes on both of its hosts, in its plan and in the metrics. The memory
+/// of its algorithm, its measurements and its routes is not included.
 #[must_use]
 pub const fn idle_connection_bytes<F: AlgorithmFactory>() -> usize {
     size_of::<ConnectionPlan<F>>()
@@ -26,7 +26,7 @@ mod tests {
 
     use super::*;
 
-    /// A million connections are a million plans and sources beside two million flows.
+    /// A million connections are a million plans and sources, and two million flows.
     #[test]
     fn a_connection_without_ops_takes_little_beside_its_flows() {
         let sizes =

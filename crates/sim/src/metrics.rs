@@ -1,5 +1,4 @@
-//! Measurements of a run. All count from the end of the warm-up; earlier counts are kept
-//! separately.
+//! Measurements of a run. All counts begin at the end of the warm-up; earlier counts are kept separately.
 
 use apus_transport::{Completion, Handled, Outcome, RttSample};
 use apus_units::{Span, Time, prefetch};
@@ -10,7 +9,7 @@ use hdrhistogram::Histogram;
 /// extremes, percentiles to 0.1 %.
 #[derive(Clone, Debug)]
 pub(crate) struct Distribution {
-    /// Returns an empty histogram of values over `divisor`.
+    /// Histogram of values over `divisor`.
     histogram: Histogram<u64>,
     divisor: u64,
     count: u64,
@@ -19,10 +18,10 @@ pub(crate) struct Distribution {
     max: u64,
 }
 
-/// Largest value over the divisor for which a histogram has room from the start.
+/// Largest value over the divisor for which a histogram has room initially.
 const ROOM: u64 = 10_000_000_000;
-/// Largest value over the divisor for percentiles; larger ones count as this one. Each doubling beyond [`ROOM`] takes 8 kB
-/// once a value needs it, so that no histogram takes over 330 kB.
+/// Largest value over the divisor for percentiles; larger values count as this one. Beyond [`ROOM`], each
+/// doubling takes 8 kB once a value needs it, so no histogram takes more than 330 kB.
 const LARGEST: u64 = 1 << 50;
 
 impl Distribution {
@@ -34,22 +33,22 @@ impl Distribution {
         Self { histogram, divisor, count: 0, sum: 0, min: u64::MAX, max: 0 }
     }
 
-    /// Times in microseconds: percentiles from 1 ns to 13 days.
+    /// Creates a distribution of times in microseconds: percentiles from 1 ns to 13 days.
     pub(crate) fn of_times() -> Self {
         Self::new(1_000)
     }
 
-    /// Windows in packets: percentiles from a millionth to 10^9.
+    /// Creates a distribution of congestion windows in packets: percentiles from 10^-6 to 10^9.
     pub(crate) fn of_windows() -> Self {
         Self::new(1)
     }
 
-    /// Sizes in bytes: percentiles from 1 byte to 10^15.
+    /// Creates a distribution of sizes in bytes: percentiles from 1 byte to 10^15.
     pub(crate) fn of_sizes() -> Self {
         Self::new(1_000_000)
     }
 
-    /// Ratios from 1 on: percentiles up to 10^12.
+    /// Creates a distribution of ratios from 1 upwards: percentiles up to 10^12.
     pub(crate) fn of_ratios() -> Self {
         Self::new(1_000)
     }
@@ -59,7 +58,7 @@ impl Distribution {
         self.record_millionths(value.as_ps());
     }
 
-    /// Records a number in the unit itself; a negative number counts as 0.
+    /// Records a number in the unit itself. A negative number counts as 0.
     #[inline]
     pub(crate) fn record_number(&mut self, value: f64) {
         // `as` saturates.
@@ -70,7 +69,7 @@ impl Distribution {
     fn record_millionths(&mut self, value: u64) {
         // Times are the most frequent values: dividing by a constant is a multiplication.
         let scaled = if self.divisor == 1_000 { value / 1_000 } else { value / self.divisor };
-        // The histogram has room or makes it, so this cannot fail.
+        // The histogram has room for the value or grows, so this cannot fail.
         let recorded = self.histogram.record(scaled.min(LARGEST));
         debug_assert!(recorded.is_ok(), "{recorded:?}");
         self.count += 1;
@@ -90,7 +89,7 @@ impl Distribution {
     }
 
     pub(crate) fn add(&mut self, other: &Self) {
-        // The histogram makes room for the values of the other, so this cannot fail.
+        // The histogram grows for the values of the other one, so this cannot fail.
         let added = self.histogram.add(&other.histogram);
         debug_assert!(added.is_ok(), "{added:?}");
         self.count += other.count;
@@ -113,8 +112,8 @@ impl Distribution {
         (self.count > 0).then(|| self.sum as f64 / self.count as f64 * 1e-6)
     }
 
-    /// Returns points of the distribution function: a value, and the fraction of values at or below
-    /// it. Points are denser in the upper tail.
+    /// Returns points of the distribution function: a value, and the fraction of values that are not larger.
+    /// Points are denser in the upper tail.
     pub(crate) fn cdf(&self) -> Vec<(f64, f64)> {
         let mut points = Vec::new();
         for step in self
@@ -149,7 +148,7 @@ impl Distribution {
 
     /// Returns the value that `percent` of all values do not exceed.
     pub(crate) fn percentile(&self, percent: f64) -> Option<f64> {
-        // The histogram returns the end of a bucket, which may be above the largest value.
+        // The histogram returns the upper end of a bucket, which may be above the largest value.
         let value = || self.in_unit(self.histogram.value_at_percentile(percent));
         (self.count > 0).then(|| value().min(self.max as f64 * 1e-6))
     }
@@ -164,12 +163,12 @@ pub(crate) struct Counts {
     pub(crate) acks: u64,
     /// Payload bytes delivered for the first time.
     pub(crate) new_bytes: u64,
-    /// Data packets delivered that held nothing new, and their payload.
+    /// Delivered data packets without new payload, and their payload bytes.
     pub(crate) duplicate_packets: u64,
     pub(crate) duplicate_bytes: u64,
     /// Data packets delivered.
     pub(crate) delivered_packets: u64,
-    /// Ops that completed, and those that did not succeed.
+    /// Ops that completed, and those of them that did not succeed.
     pub(crate) ops: u64,
     pub(crate) ops_failed: u64,
     /// Work of the hosts' engines, without stalls.
@@ -180,8 +179,8 @@ pub(crate) struct Counts {
 /// Fate of credits.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct CreditCounts {
-    /// Credits that receivers sent, credits that reached a sender, and those of the latter without
-    /// data to send.
+    /// Credits that receivers sent, credits that reached a sender, and the credits among these for which the
+    /// sender had no data.
     pub(crate) sent: u64,
     pub(crate) received: u64,
     pub(crate) wasted: u64,
@@ -219,7 +218,7 @@ pub(crate) struct Rtts {
     fabric: Distribution,
     end_to_end: Distribution,
     endpoint: Distribution,
-    /// Both RTTs of packets without endpoint delay. If hosts have no costs, these are all packets,
+    /// Both RTTs of packets without endpoint delay. If hosts have no costs, this is the case for all packets,
     /// and each acknowledgement updates one distribution instead of three.
     without_endpoint_delay: Distribution,
 }
@@ -251,21 +250,21 @@ impl Rtts {
         self.without_endpoint_delay.add(&other.without_endpoint_delay);
     }
 
-    /// NIC-to-NIC RTTs.
+    /// Returns the NIC-to-NIC RTTs.
     pub(crate) fn fabric(&self) -> Distribution {
         let mut all = self.fabric.clone();
         all.add(&self.without_endpoint_delay);
         all
     }
 
-    /// RTTs from timestamp to timestamp.
+    /// Returns the RTTs between the timestamps of the stack.
     pub(crate) fn end_to_end(&self) -> Distribution {
         let mut all = self.end_to_end.clone();
         all.add(&self.without_endpoint_delay);
         all
     }
 
-    /// Endpoint delays.
+    /// Returns the endpoint delays.
     pub(crate) fn endpoint(&self) -> Distribution {
         let mut all = self.endpoint.clone();
         all.record_zeros(self.without_endpoint_delay.count);
@@ -287,7 +286,7 @@ pub(crate) struct Metrics {
 }
 
 impl Metrics {
-    /// Adds a connection that a program outside opened.
+    /// Adds a connection that an external program opened.
     pub(crate) fn add_connection(&mut self) {
         self.connections.push(Connection::default());
     }
@@ -340,7 +339,7 @@ impl Metrics {
         self.warm.credits.sent += u64::from(matches!(body, Body::Control(Control::Credit(_))));
     }
 
-    /// Records the processing of a packet that waited for this time since its NIC received it.
+    /// Records the processing of a packet that has waited for this time since its NIC received it.
     #[inline]
     pub(crate) fn on_processed(&mut self, waited: Span) {
         if !self.in_warmup {
@@ -373,7 +372,7 @@ impl Metrics {
                     self.warm.duplicate_bytes += u64::from(segment.length);
                 }
             }
-            // Dropped at the NIC: delivered, but to be retransmitted.
+            // The receiving NIC drops the packet: it was delivered, but will be retransmitted.
             Handled::OutOfOrder { .. } => self.warm.delivered_packets += 1,
             Handled::Ack(Some(sample)) if !self.in_warmup => {
                 self.rtts.record(sample);
@@ -382,7 +381,7 @@ impl Metrics {
                 self.warm.credits.received += 1;
                 self.warm.credits.wasted += u64::from(!used);
             }
-            // Applications of the simulator neither cancel nor refuse ops, and submit no atomic ones.
+            // Applications of the simulator do not cancel or reject ops, and submit no atomic ops.
             Handled::Control
             | Handled::Atomic
             | Handled::Ack(_)
@@ -408,7 +407,8 @@ impl Metrics {
 mod tests {
     use super::*;
 
-    /// Windows of 17,000 to 21,000 packets; the histogram first has room up to 2^34 millionths, 17,180 packets.
+    /// Windows of 17,000 to 21,000 packets. Initially the histogram has room up to 2^34 millionths, which are
+    /// 17,180 packets.
     #[test]
     fn percentiles_beyond_the_first_room_are_in_order() {
         let (mut all, mut more) = (Distribution::of_windows(), Distribution::of_windows());

@@ -1,4 +1,4 @@
-//! The state of a run while it goes on, for people who watch it. It changes no result.
+//! The state of a run in progress, for display to users. Monitoring changes no result.
 
 use std::fmt;
 use std::sync::Arc;
@@ -10,19 +10,19 @@ use apus_units::{PortId, Span, Time};
 use crate::part::Part;
 use crate::plan::Plan;
 
-/// Number of queues that a state names. Rationale: a terminal shows as many beside everything else.
+/// Maximum number of queues in a state. Rationale: a terminal has room for about as many next to the other output.
 const NAMED_QUEUES: usize = 16;
-/// Number of classes of utilisation, of equal width.
+/// Number of classes of utilisation, which have equal widths.
 pub const UTILISATION_CLASSES: usize = 10;
-/// Pause after a state, in multiples of the time that it took. deviation: no source; the run takes at most 2 % longer.
+/// Pause after a state, as a multiple of the time that it took. deviation: no source; the run takes at most 2 % longer.
 const PAUSE_FACTOR: u32 = 50;
 
-/// Receives the state of runs while they go on.
+/// Receiver of the state of runs in progress.
 #[derive(Clone)]
 pub struct Monitor {
-    /// Shortest real time between two states of a run.
+    /// Minimum real time between two states of a run.
     pub interval: Duration,
-    /// Receives the name of a run and its state, on the thread of the run.
+    /// Function that gets the name of a run and its state, on the thread of the run.
     pub hear: Arc<HearState>,
 }
 
@@ -35,7 +35,7 @@ impl fmt::Debug for Monitor {
     }
 }
 
-/// The state of a run at one simulated time. Counts are those since the start.
+/// State of a run at one simulated time. Counts begin at the start of the run.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct State {
     /// Simulated time since the start.
@@ -48,16 +48,16 @@ pub struct State {
     pub dropped_packets: u64,
     /// Packets marked with ECN by switches.
     pub marked_packets: u64,
-    /// Packets whose payload was cut off by switches.
+    /// Packets trimmed by switches.
     pub trimmed_packets: u64,
-    /// Times that a class of a port was paused.
+    /// Number of times that a class of a port was paused.
     pub pauses: u64,
     /// Bytes in all ports.
     pub queued_bytes: u64,
-    /// The ports with the longest queues, longest first; those without a queue are left out.
+    /// The ports with the longest queues, longest first; ports without a queue are omitted.
     pub longest_queues: Vec<QueueState>,
-    /// Number of ports by the share of their rate that they have sent since the state before: up to 10 %, up to 20 %, ...
-    /// Ports that have sent nothing are left out.
+    /// Number of ports by utilisation since the previous state: up to 10 %, up to 20 %, and so on. Ports that
+    /// have sent nothing are omitted.
     pub by_utilisation: [u64; UTILISATION_CLASSES],
 }
 
@@ -68,18 +68,18 @@ pub struct QueueState {
     pub port: String,
     /// Bytes in the port, the packet in service included.
     pub bytes: u64,
-    /// Share of the port's rate that it has sent since the state before, from 0 to 1.
+    /// Bytes sent since the previous state as a share of the port's capacity, from 0 to 1.
     pub utilisation: f64,
     /// Packets dropped at the port since the start.
     pub dropped_packets: u64,
 }
 
-/// Takes the states of one run.
+/// Produces the states of one run.
 pub(crate) struct States {
     monitor: Monitor,
     /// Real time of the next state.
     next: Instant,
-    /// Bytes that each port had sent at the state before.
+    /// By port: bytes that it had sent at the previous state.
     sent: Vec<u64>,
     before: Time,
 }
@@ -89,7 +89,7 @@ impl States {
         Self { monitor, next: Instant::now(), sent: Vec::new(), before: Time::ZERO }
     }
 
-    /// Tells the state at `now` if it is due.
+    /// Reports the state at `now` if it is due.
     pub(crate) fn tell<F: AlgorithmFactory>(
         &mut self,
         name: &str,
@@ -140,7 +140,7 @@ impl States {
                 }
             }
         }
-        // Of equal queues the first ports, so that rows keep their places.
+        // Ports with equal queues keep the order of their numbers, so that rows do not change places.
         queues.sort_by_key(|&(bytes, port, _)| (std::cmp::Reverse(bytes), port));
         queues.truncate(NAMED_QUEUES);
         state.longest_queues.extend(queues.into_iter().filter_map(|(bytes, port, utilisation)| {

@@ -1,7 +1,6 @@
 //! Offered load of the links on the paths of open loops.
 //!
-//! A closed loop submits an op when another ends, at the rate of the network: it has no offered
-//! load.
+//! A closed loop submits an op when another one ends, at the rate of the network. Therefore it has no offered load.
 
 use std::collections::BTreeMap;
 
@@ -86,7 +85,7 @@ impl OfferedLoad {
             let times = (times.0.max(measured.0), times.1.min(measured.1));
             hull = Some(hull.map_or(times, |hull| joined(hull, times)));
             let mut own = LinkBytes::new(network);
-            // By pair, which may have many flows.
+            // Grouped by pair, because a pair may have many flows.
             let mut spread: BTreeMap<(Terminal, Terminal), u64> = BTreeMap::new();
             let (mut ops, mut payload) = (0, 0);
             for index in demands.iter().flat_map(|demand| demand.connections.clone()) {
@@ -112,7 +111,7 @@ impl OfferedLoad {
                 let set = network.path_set(source, sink).map_err(PlanError::Route)?;
                 let count = u64::from(set.count());
                 for number in 0..set.count() {
-                    // The first paths take what remains of the division.
+                    // The first paths take the remainder of the division.
                     let share = wire / count + u64::from(u64::from(number) < wire % count);
                     let path = network.route_ports(set.route(number)).into_iter();
                     path.for_each(|port| own.add(port, share));
@@ -193,10 +192,10 @@ impl Sum {
     }
 }
 
-/// Number of pieces in which streamed ops are added up, so that memory holds one of them.
+/// Number of intervals in which streamed ops are added up, so that memory holds the ops of one interval only.
 const PIECES: u64 = 256;
 
-/// Returns the sums of the connections whose ops are read while the run goes.
+/// Returns the sums of the connections whose ops are read during the run.
 fn streamed<F: AlgorithmFactory>(
     plan: &Plan<F>,
     measured: (Time, Time),
@@ -272,7 +271,7 @@ fn wire_bytes(size: u64, sizes: PacketSizes) -> u64 {
     size + size.div_ceil(u64::from(sizes.payload)).max(1) * u64::from(sizes.header)
 }
 
-/// Returns the smallest interval that contains both.
+/// Returns the smallest interval that contains both intervals.
 fn joined(a: (Time, Time), b: (Time, Time)) -> (Time, Time) {
     (a.0.min(b.0), a.1.max(b.1))
 }

@@ -1,8 +1,8 @@
 //! Latencies of ops, and ages of unfinished ops.
 //!
-//! An op counts if it was submitted within the measured phase, independent of its end. An op that
-//! is unfinished at the end of the run takes at least its age: it enters every distribution with
-//! two bounds, its age and infinity.
+//! An op counts if it was submitted within the measured phase, independent of its end. An op that is
+//! unfinished at the end of the run takes at least its age. Therefore it enters every distribution with two
+//! bounds: its age and infinity.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -23,9 +23,9 @@ use crate::plan::{ConnectionPlan, Load, Plan};
 #[derive(Clone, Debug)]
 pub(crate) struct Times {
     ended: Distribution,
-    /// Latencies or slowdowns of ops that have not ended, as if they ended now.
+    /// Latencies or slowdowns of unfinished ops, as if they ended now.
     unfinished: Option<Box<Distribution>>,
-    /// Age of the oldest op that has not ended.
+    /// Age of the oldest unfinished op.
     oldest: Span,
     empty: fn() -> Distribution,
 }
@@ -35,7 +35,7 @@ impl Times {
         Self { ended: empty(), unfinished: None, oldest: Span::ZERO, empty }
     }
 
-    /// Records an unfinished op of this age; its value is at least the value that `record` records.
+    /// Records an unfinished op of this age. Its final value is at least the value that `record` records.
     fn note_unfinished(&mut self, age: Span, record: impl FnOnce(&mut Distribution)) {
         record(self.unfinished.get_or_insert_with(|| Box::new((self.empty)())));
         self.oldest = self.oldest.max(age);
@@ -53,7 +53,7 @@ impl Times {
         DistributionSummary::of_ops(&self.ended, self.unfinished.as_deref(), self.oldest)
     }
 
-    /// Points of the distribution function, which does not reach 1 if ops have not ended.
+    /// Returns points of the distribution function. The function does not reach 1 if there are unfinished ops.
     pub(crate) fn cdf(&self) -> Vec<(f64, f64)> {
         let ended = self.ended.count() as f64;
         let open = self.unfinished.as_ref().map_or(0, |unfinished| unfinished.count());
@@ -78,7 +78,7 @@ pub(crate) struct NamedTimes {
     pub(crate) by_size: Vec<OfSize>,
     /// Ops that failed or took longer than the deadline.
     late: u64,
-    /// Ops that have not ended: those that are late already, and those that may still be in time.
+    /// Unfinished ops: those that are already late, and those that may still be in time.
     late_unfinished: u64,
     undecided: u64,
 }
@@ -145,7 +145,7 @@ impl Unfinished {
 pub(crate) struct OpTimes {
     /// By connection; empty if no workload has a name.
     members: Arc<[Member]>,
-    /// By connection: those with ops of one kind are one group.
+    /// By connection: its group. Connections with ops of one kind form a group.
     groups: Arc<[u32]>,
     /// By group: whether its ops are the messages of a trace.
     traces: Arc<[bool]>,
@@ -168,7 +168,7 @@ pub(crate) struct OpTimes {
 }
 
 impl OpTimes {
-    /// `members` is empty if no workload has a name.
+    /// Creates the measurements. `members` is empty if no workload has a name.
     pub(crate) fn new<F: AlgorithmFactory>(
         plan: &Plan<F>,
         members: Arc<[Member]>,
@@ -201,17 +201,17 @@ impl OpTimes {
         self.measured_end = now;
     }
 
-    /// Returns `true` if ops that were submitted then count.
+    /// Returns `true` if ops that were submitted at this time count.
     pub(crate) fn counts(&self, submitted: Time) -> bool {
         self.warmup_end <= submitted && submitted < self.measured_end
     }
 
-    /// Records an op that completed at the true time `now`; its own times are of its host's clock.
+    /// Records an op that completed at the true time `now`. The times in the completion are those of its host's clock.
     pub(crate) fn on_completion(&mut self, now: Time, connection: u32, completion: &Completion) {
         let latency = completion.completed_at.since(completion.submitted_at);
         // Jobs count their operations themselves.
         self.ended += u64::from(completion.submitted.user as u32 != JOB_OP);
-        // Within a time window hosts take turns.
+        // Within a time window hosts run in turn, so `now` may be earlier than the last end.
         self.last_end = self.last_end.max(now);
         if self.measured_end == Time::MAX && now >= self.warmup_end {
             self.ending[self.groups[connection as usize] as usize] = true;
@@ -275,7 +275,7 @@ impl OpTimes {
         Some((&mut self.named[workload? as usize], (ideal, self.packets)))
     }
 
-    /// Adds the measurements of another part of the network; the order does not matter.
+    /// Adds the measurements of another part of the network, in any order.
     pub(crate) fn add(&mut self, other: &Self) {
         self.all.add(&other.all);
         for (named, more) in self.named.iter_mut().zip(&other.named) {
@@ -288,26 +288,26 @@ impl OpTimes {
         self.measured.add(&other.measured);
     }
 
-    /// By group of connections: whether an op ended within the measured phase.
+    /// Returns, by group of connections, whether an op ended within the measured phase.
     pub(crate) fn ending(&self) -> &[bool] {
         &self.ending
     }
 
-    /// Returns `true` if the drain waits for an op of `connection` that was submitted at `submitted` and
-    /// has not ended: any message of a trace, and an op of the measured phase if another op of its group
-    /// ended in that phase. `ended` is [`OpTimes::ending`] of all parts together.
+    /// Returns `true` if the drain waits for the unfinished op of `connection` that was submitted at
+    /// `submitted`. The drain waits for any message of a trace, and for an op of the measured phase if
+    /// another op of its group ended in that phase. `ended` is [`OpTimes::ending`] of all parts together.
     pub(crate) fn is_waited_for(&self, connection: u32, submitted: Time, ended: &[bool]) -> bool {
         let group = self.groups[connection as usize] as usize;
         self.traces[group] || (self.counts(submitted) && ended[group])
     }
 }
 
-/// Connections whose ops are of one kind: of one workload, and with closed loops of one size. If none
-/// of a group's ops ends in the measured phase, the drain does not wait for the group. It always waits for
+/// Groups of connections whose ops are of one kind: of one workload and, with closed loops, of one size. If
+/// no op of a group ends in the measured phase, the drain does not wait for the group. It always waits for
 /// traces, because they have a last op.
 #[derive(Default)]
 pub(crate) struct Groups {
-    /// By connection.
+    /// By connection: its group.
     of: Arc<[u32]>,
     /// By group: whether its ops are the messages of a trace.
     traces: Arc<[bool]>,

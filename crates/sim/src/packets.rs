@@ -16,8 +16,8 @@ pub struct PacketSizes {
 }
 
 impl Default for PacketSizes {
-    /// Payload 4096 B and headers 64 B: deviation, Swift says "MTU-sized" (§3.4); Falcon's MTU; a control
-    /// packet is a minimum Ethernet frame of 64 B with 20 B of preamble and gap (IEEE 802.3).
+    /// Payload of 4096 B and headers of 64 B: deviation, Swift says "MTU-sized" (§3.4); 4096 B is Falcon's
+    /// MTU. A control packet is a minimum Ethernet frame of 64 B with 20 B of preamble and gap (IEEE 802.3).
     fn default() -> Self {
         Self { payload: 4096, header: 64, control: 84 }
     }
@@ -35,8 +35,7 @@ impl PacketSizes {
         }
     }
 
-    /// Returns the wire bytes of the shortest and of the longest credit; their mean is a control
-    /// packet.
+    /// Returns the wire bytes of the shortest and of the longest credit; their mean is the size of a control packet.
     pub(crate) fn credit_range(&self) -> (u32, u32) {
         let half = u32::from(MAX_CREDIT_PADDING / 2);
         let shortest = self.control.saturating_sub(half);

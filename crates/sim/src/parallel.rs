@@ -1,11 +1,11 @@
 //! Synchronisation of several threads, each with a part of the network.
 //!
-//! Conservative parallel simulation (Chandy and Misra 1979) with a global window: a packet that
-//! crosses from one part into another takes at least the delay of the link, the *lookahead*. So all
-//! parts may run every event of a window of that length that starts at the earliest pending event
-//! of all, without hearing from each other; between two windows they exchange packets. What a part
-//! does within a window depends on nothing of another part, and events are ordered by (time,
-//! entity) within a part as in the whole, so the results are the same for any number of threads.
+//! Conservative parallel simulation (Chandy and Misra 1979) with a global window: a packet that crosses from
+//! one part into another takes at least the delay of the link, the *lookahead*. Therefore all parts can run
+//! the events of a window of that length, starting at the earliest pending event of all parts, without data
+//! from each other. Between two windows they exchange packets. Within a window no part depends on another
+//! part, and the events of a part are ordered by (time, entity), as in the whole network. Therefore the
+//! results are the same for any number of threads.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
@@ -30,10 +30,10 @@ pub(crate) struct Message {
 #[derive(Default)]
 pub(crate) struct Parcel {
     pub(crate) messages: Vec<Message>,
-    /// Telemetry of packets that carry it, in their order.
+    /// Telemetry of the packets that carry it, in the order of the packets.
     pub(crate) telemetry: Vec<Telemetry>,
-    /// Paths that were resolved after the parts were built, which only the sender knows, in the
-    /// order of the first packets on them.
+    /// Paths that were resolved after the parts were built, and that only the sender knows, in the order of
+    /// the first packets on them.
     pub(crate) paths: Vec<Vec<PortId>>,
     /// Notices for senders of messages of jobs.
     pub(crate) notices: Vec<Notice>,
@@ -53,55 +53,55 @@ impl Parcel {
 /// deviation: no source.
 const LOOKS: u32 = 2000;
 
-/// Progress of one part, in its own 128 bytes, because processors fetch pairs of cache lines.
+/// Progress of one part. It has its own 128 bytes, because processors fetch pairs of cache lines.
 #[repr(align(128))]
 struct Seat {
-    /// Number of windows that it has run.
+    /// Number of windows that the part has run.
     windows: AtomicUsize,
-    /// By copy: time of its earliest event, packets in its parcels included.
+    /// By copy: time of the part's earliest event, including packets in its parcels.
     next: [AtomicU64; 2],
-    /// By copy: whether all parts are to stop after the window.
+    /// By copy: whether all parts must stop after the window.
     stop: [AtomicBool; 2],
-    /// Nanoseconds that its thread has waited for others.
+    /// Nanoseconds that the part's thread has waited for other threads.
     waited: AtomicU64,
 }
 
-/// What a part tells the others between two windows.
+/// Data that a part passes to the other parts between two windows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct News {
-    /// Its earliest event, or that of a packet that it sent.
+    /// Time of the part's earliest event or of the earliest packet that it sent.
     pub(crate) next: Time,
-    /// All parts are to stop after the window.
+    /// Whether all parts must stop after the window.
     pub(crate) stop: bool,
 }
 
-/// By copy: the parcel from one part to another. Only one of the two accesses it at a time, so the
-/// lock is always free; it costs two instructions per window.
+/// By copy: the parcel from one part to another. Sender and receiver never use the same copy at the same
+/// time, so the lock is never contended; it costs two instructions per window.
 #[derive(Default)]
 #[repr(align(128))]
 struct Place([Mutex<Parcel>; 2]);
 
-/// Synchronisation of the parts between windows. All data exists twice, for alternating windows, so
-/// that one synchronisation per window is enough: a part that is ahead writes into the other copy,
-/// and no part is ahead by more than one window.
+/// Synchronisation of the parts between windows. All data exists in two copies for alternating windows.
+/// Therefore one synchronisation per window is enough: a part that is ahead writes into the other copy, and
+/// no part is ahead by more than one window.
 pub(crate) struct Exchange {
     lookahead: Span,
-    /// By sender and receiver.
+    /// By sender and receiver: their parcels.
     places: Vec<Place>,
-    /// By part.
+    /// By part: its progress.
     seats: Vec<Seat>,
-    /// Number of checks before a thread sleeps: none with fewer cores than parts, because a
-    /// checking thread would occupy the core of the thread that it waits for.
+    /// Number of checks before a thread sleeps. It is 0 with fewer cores than parts, because a checking
+    /// thread would occupy the core of the thread that it waits for.
     looks: u32,
     /// Number of threads that sleep or are about to.
     sleepers: AtomicUsize,
     bed: Mutex<()>,
     bell: Condvar,
-    /// A part panicked: the others must not wait for it.
+    /// A part panicked: the other parts must not wait for it.
     failed: AtomicBool,
 }
 
-/// Reports a panic of one thread to the other parts while it is held.
+/// Guard that reports a panic of its thread to the other parts.
 pub(crate) struct PanicAlarm<'a>(pub(crate) &'a Exchange);
 
 impl Drop for PanicAlarm<'_> {
@@ -135,13 +135,13 @@ impl Exchange {
         }
     }
 
-    /// Exchanges the parcel of part `from` for part `to` with an empty one.
+    /// Swaps `parcel` with the empty parcel from part `from` to part `to`.
     pub(crate) fn post(&self, window: usize, from: u32, to: usize, parcel: &mut Parcel) {
         std::mem::swap(&mut *self.open(window, from as usize, to), parcel);
     }
 
-    /// Takes the parcels for part `to`, one per sender, each in exchange for an empty `parcel`;
-    /// `take` must leave it empty.
+    /// Takes the parcels for part `to`, one per sender, each in exchange for the empty `parcel`; `take` must
+    /// leave it empty.
     pub(crate) fn collect(
         &self,
         window: usize,
@@ -159,7 +159,7 @@ impl Exchange {
 
     fn open(&self, window: usize, from: usize, to: usize) -> MutexGuard<'_, Parcel> {
         let place = &self.places[from * self.seats.len() + to];
-        // A part that panicked ends the run; its parcel is complete until then.
+        // A panic of a part ends the run; until then its parcel is complete.
         place.0[window % 2].lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -168,20 +168,20 @@ impl Exchange {
         next.saturating_add(self.lookahead).min(end)
     }
 
-    /// Returns the time that the threads of all parts have waited for each other.
+    /// Returns the total time that the threads of all parts have waited for each other.
     pub(crate) fn waited(&self) -> Duration {
         let all = self.seats.iter().map(|seat| seat.waited.load(Ordering::Relaxed));
         Duration::from_nanos(all.sum())
     }
 
-    /// Ends a window of part `part`. Waits for the others and returns the news of all: the earliest event,
-    /// and whether any of them is to stop; `None` if a part panicked.
+    /// Ends a window of part `part`: waits for the other parts and returns the combined news of all, namely
+    /// the earliest event and whether any part must stop. Returns `None` if a part panicked.
     pub(crate) fn meet(&self, window: usize, part: u32, news: News) -> Option<News> {
         let seat = &self.seats[part as usize];
         seat.next[window % 2].store(news.next.as_ps(), Ordering::Relaxed);
         seat.stop[window % 2].store(news.stop, Ordering::Relaxed);
-        // Sequentially consistent with `sleepers`: either this part sees the sleeping thread, or
-        // that thread sees this value.
+        // Sequentially consistent with `sleepers`: either this part sees the sleeping thread, or that thread
+        // sees this value.
         seat.windows.store(window + 1, Ordering::SeqCst);
         if self.sleepers.load(Ordering::SeqCst) > 0 {
             self.ring();
@@ -196,7 +196,7 @@ impl Exchange {
             all.next = all.next.min(next);
             all.stop |= seat.stop[window % 2].load(Ordering::Relaxed);
         }
-        // Only this thread writes it. 2^64 ns are 584 years.
+        // Only this thread writes the counter, so a load and a store are enough. 2^64 ns are 584 years.
         let waited = seat.waited.load(Ordering::Relaxed) + began.elapsed().as_nanos() as u64;
         seat.waited.store(waited, Ordering::Relaxed);
         Some(all)
@@ -225,10 +225,10 @@ impl Exchange {
         seat.windows.load(Ordering::SeqCst) >= windows
     }
 
-    /// Wakes all sleeping threads, which then check again.
+    /// Wakes all sleeping threads, so that they check again.
     #[cold]
     fn ring(&self) {
-        // A thread that has checked and does not sleep yet holds the lock.
+        // A thread that has checked but does not sleep yet holds the lock.
         drop(self.bed.lock().unwrap_or_else(PoisonError::into_inner));
         self.bell.notify_all();
     }
@@ -238,8 +238,9 @@ impl Exchange {
 mod tests {
     use super::*;
 
-    /// Each of five threads sends its name and the window to every other, and the windows follow the
-    /// earliest event of all, with more threads than cores or fewer, and threads that dawdle.
+    /// Each of five threads sends its name and the window to every other thread. The windows follow the
+    /// earliest event of all threads, with more threads than cores and with fewer, and with threads that are
+    /// sometimes slow.
     #[test]
     fn parcels_come_in_the_window_after_theirs() {
         const PARTS: u32 = 5;
@@ -260,7 +261,7 @@ mod tests {
                 // The earliest event is that of part `window % PARTS`.
                 let ahead = (u64::from(me) + window as u64) % u64::from(PARTS);
                 let next = Time::from_ps(1000 * window as u64 + ahead);
-                // Part 3 asks the others to stop now and then; all of them hear it in the same window.
+                // In some windows part 3 asks the other parts to stop; all of them learn it in the same window.
                 let stop = window % 7 == 3;
                 let news = exchange.meet(window, me, News { next, stop: stop && me == 3 });
                 let first = Time::from_ps(1000 * window as u64);
@@ -286,7 +287,7 @@ mod tests {
         assert!(exchange.waited() > Duration::ZERO);
     }
 
-    /// A part that panics wakes those that wait for it, and tells them.
+    /// A part that panics wakes the parts that wait for it and reports the panic to them.
     #[test]
     fn nobody_waits_for_a_part_that_panicked() {
         let exchange = Exchange::new(3, Span::from_ps(10));

@@ -27,15 +27,14 @@ use crate::record::{CloseUp, Tap};
 use crate::windows::{Batch, Handled};
 use crate::world::{Entities, Entity, Pending, ToParts, World};
 
-/// Numbers of events by which ports, packets and flows are prefetched.
+/// Prefetch distances in events: for ports, for packets, and for the next port or the flow.
 const AHEAD: [usize; 3] = [5, 3, 1];
-/// Number of events per window from which time windows are faster than a queue. Measured:
-/// `permutation-128` has 2000 and takes 0.7 of the time, `incast-100` has 37 and takes 1.2 of the
-/// time.
+/// Number of events per window from which time windows are faster than a queue. Measured: `permutation-128`
+/// has 2000 and takes 0.7 of the time; `incast-100` has 37 and takes 1.2 of the time.
 const MANY: u64 = 400;
 /// Number of events of a data packet and its acknowledgement over four links.
 const EVENTS_PER_PACKET: u64 = 8;
-/// Number of packets by which ports are prefetched through which packets change parts.
+/// Prefetch distance, in packets, for the ports of packets that move to another part.
 const PARCEL_AHEAD: usize = 4;
 
 /// A part of the network.
@@ -47,20 +46,21 @@ pub(crate) struct Part<F: AlgorithmFactory> {
     pub(crate) first_host: u32,
     pub(crate) handled: Handled,
     pub(crate) batch: Batch,
-    /// Jobs on hosts of the LogGOPS model; the part is the whole network then.
+    /// Jobs on hosts of the LogGOPS model. With such jobs this part is the whole network.
     modelled: Option<Box<ModelledJobs>>,
     /// Takes packets at ports, if they are traced.
     pub(crate) tap: Option<Box<Tap>>,
-    /// Keeps the packets around chosen ops; only next to a tap.
+    /// Keeps the packets around chosen ops; present only together with a tap.
     pub(crate) close_up: Option<Box<CloseUp>>,
     /// By port: the part that simulates it.
     owners: Box<[u32]>,
-    /// By part: routes that it resolved, as this part knows them, and own ones that it knows.
+    /// Routes that other parts resolved: (part, its identifier) to the identifier in this part.
     imported: BTreeMap<(u32, RouteId), RouteId>,
+    /// Routes that this part resolved and other parts already know: (part, identifier in this part).
     exported: BTreeSet<(u32, RouteId)>,
     /// First route that was resolved after the parts were built.
     shared_routes: RouteId,
-    /// By part: packets that it gets in this window.
+    /// By part: packets to be sent to it in this window.
     outboxes: Vec<Parcel>,
     /// Parcel that is being received; empty between windows.
     inbox: Parcel,
@@ -70,7 +70,7 @@ pub(crate) struct Part<F: AlgorithmFactory> {
 }
 
 impl<F: AlgorithmFactory> Part<F> {
-    /// Builds part `id` of the whole `network`, of which it uses its own ports, and its hosts.
+    /// Builds part `id` of the whole `network`. The part has its own hosts and uses its own ports of the network.
     pub(crate) fn new(
         plan: &Plan<F>,
         partition: &Partition,
@@ -145,8 +145,8 @@ impl<F: AlgorithmFactory> Part<F> {
         })
     }
 
-    /// Gives a connection of the host `from` another path in both directions, at those of its ends
-    /// that belong to this part.
+    /// Gives a connection of the host `from` another path in both directions. Changes only the ends that
+    /// belong to this part.
     pub(crate) fn reroute(
         &mut self,
         connection: u32,
@@ -163,7 +163,7 @@ impl<F: AlgorithmFactory> Part<F> {
         }
     }
 
-    /// Switches avoid links: flows take other paths, except those `pinned` to one.
+    /// Applies the links that switches now avoid: flows take other paths, except those `pinned` to one.
     pub(crate) fn avoid(&mut self, state: Option<usize>, pinned: &BTreeSet<u32>) {
         self.world.network.set_detours(state);
         for host in &mut self.hosts {
@@ -192,10 +192,10 @@ impl<F: AlgorithmFactory> Part<F> {
         }
     }
 
-    /// Lets the LogGOPS model run the jobs of a plan. Call it before the run, on the only part.
+    /// Hands the jobs of a plan to the LogGOPS model. Call it before the run, on the only part.
     ///
     /// # Errors
-    /// If a rank is on no host of the part.
+    /// If the host of a rank is not in this part.
     pub(crate) fn model_jobs(
         &mut self,
         plan: &Plan<F>,
@@ -206,8 +206,8 @@ impl<F: AlgorithmFactory> Part<F> {
         Ok(())
     }
 
-    /// Runs all events before `end`, of the network and of the model of its hosts. At one time those of the network
-    /// come first.
+    /// Runs all events of the network and of the model of its hosts before `end`. Of events at the same time,
+    /// those of the network come first.
     #[cold]
     fn run_modelled(&mut self, end: Time) {
         let Some(mut modelled) = self.modelled.take() else { return };
@@ -233,11 +233,11 @@ impl<F: AlgorithmFactory> Part<F> {
         self.modelled = Some(modelled);
     }
 
-    /// Runs all events before `end`, instant by instant, and shows the packets to the tap that are about to arrive. A
-    /// packet takes time on a link, so all arrivals of an instant are pending when it begins. The event loop is that of
-    /// other runs, which has no code for traces.
+    /// Runs all events before `end`, instant by instant. At the start of each instant, the tap gets the
+    /// packets that are about to arrive: a packet takes time on a link, so all arrivals of an instant are
+    /// pending by then. The event loop is the one of other runs, which has no code for traces.
     ///
-    /// With `happened` it ends with the first instant in which something happens to a message of a modelled job.
+    /// With `happened`, returns after the first instant with a step of a message of a modelled job.
     #[cold]
     fn run_traced(&mut self, mut end: Time, mut happened: Option<&mut Vec<Happened>>) {
         let Some(mut tap) = self.tap.take() else { return };
@@ -272,7 +272,7 @@ impl<F: AlgorithmFactory> Part<F> {
         self.tap = Some(tap);
     }
 
-    /// Runs all events before `end`, in one order.
+    /// Runs all events before `end` in total order.
     fn run_queue(&mut self, end: Time) {
         while let Some((now, place)) = queue(&mut self.world).pop_before(end) {
             let event = self.world.entities.of(place);
@@ -282,8 +282,8 @@ impl<F: AlgorithmFactory> Part<F> {
         self.world.now = end;
     }
 
-    /// Runs all events before `end`, or until the end of the first instant in which something happens to a message of
-    /// a program outside or of a modelled job.
+    /// Runs all events before `end`, or until the end of the first instant with a step of a message of an
+    /// external program or of a modelled job.
     pub(crate) fn run_until_happened(&mut self, mut end: Time, happened: &mut Vec<Happened>) {
         while let Some((now, place)) = queue(&mut self.world).pop_before(end) {
             let event = self.world.entities.of(place);
@@ -309,8 +309,8 @@ impl<F: AlgorithmFactory> Part<F> {
         self.world.now = end;
     }
 
-    /// Runs an event: the hop of a packet, its arrival at a host, or a timer. All of a run's events
-    /// are run here, except that in time windows packets pass switches together.
+    /// Runs an event: the hop of a packet, its arrival at a host, or a timer. This function runs all events
+    /// of a run, except that in time windows packets pass switches together.
     #[inline(always)]
     pub(crate) fn run_event(&mut self, now: Time, number: u32, event: Entity) {
         let world = &mut self.world;
@@ -337,7 +337,8 @@ impl<F: AlgorithmFactory> Part<F> {
         self.pass_notices();
     }
 
-    /// A link of a port has failed or works again at `now`: a host of this part may send by other ports.
+    /// Handles a link of a port that has failed or works again at `now`: a host of this part may send through
+    /// its other ports.
     pub(crate) fn on_link_change(&mut self, now: Time, port: PortId) {
         if let Node::Host(host) = self.world.network.port_ends(port).0 {
             let host = &mut self.hosts[host.index() - self.first_host as usize];
@@ -351,7 +352,7 @@ impl<F: AlgorithmFactory> Part<F> {
         host.on_pause(now, port, &mut self.world);
     }
 
-    /// Passes notices on to the hosts of this part, and keeps those for others.
+    /// Passes notices to the hosts of this part, and keeps notices for hosts of other parts.
     #[inline(always)]
     pub(crate) fn pass_notices(&mut self) {
         if !self.world.notices.is_empty() {
@@ -375,8 +376,8 @@ impl<F: AlgorithmFactory> Part<F> {
         self.world.notices = notices;
     }
 
-    /// Prefetches the data of the next arrivals, each step a few arrivals after the previous one:
-    /// port, packet, and then the next port or the flow.
+    /// Prefetches the data of the next arrivals in stages, each a few arrivals after the previous one: the
+    /// port, the packet, and then the next port or the flow.
     #[inline(always)]
     fn look_ahead(&self, [port, packet, next]: [Option<PortId>; 3]) {
         let network = &self.world.network;
@@ -403,13 +404,13 @@ impl<F: AlgorithmFactory> Part<F> {
         }
     }
 
-    /// Runs event by event, in one order. Call it before the run.
+    /// Runs event by event in total order. Call it before the run.
     pub(crate) fn use_queue(&mut self) {
         let entities = self.world.entities.count(self.world.network.hosts());
         self.store_events_in(Pending::Queue(EventQueue::new(entities)));
     }
 
-    /// Changes the store of events before the run, when only hosts have any.
+    /// Changes the store of events. Call it before the run, when only hosts have events.
     fn store_events_in(&mut self, pending: Pending) {
         self.world.network.fly_packets(matches!(pending, Pending::Calendar(_)));
         self.world.pending = pending;
@@ -420,8 +421,8 @@ impl<F: AlgorithmFactory> Part<F> {
         }
     }
 
-    /// Runs all events before `end`, window by window, synchronised with the other parts on their own threads;
-    /// up to the first window after `deadline` of any of them.
+    /// Runs all events before `end`, window by window, synchronised with the other parts on their own
+    /// threads. Returns early after the first window in which any part finds `deadline` passed.
     pub(crate) fn run_windows(&mut self, end: Time, deadline: Instant, exchange: &Exchange) {
         let _alarm = PanicAlarm(exchange);
         loop {
@@ -434,7 +435,7 @@ impl<F: AlgorithmFactory> Part<F> {
             let limit = exchange.limit(news.next, end);
             self.receive_and_run(limit, exchange);
             if limit == end || news.stop {
-                // Packets of this window arrive after it; the next call posts them.
+                // Packets that this part sent in this window arrive after it; the next call posts them.
                 return;
             }
         }
@@ -447,16 +448,16 @@ impl<F: AlgorithmFactory> Part<F> {
         self.run_events(limit);
     }
 
-    /// Posts the packets for other parts. Returns the time of the part's next event, or of the first of these
-    /// packets.
+    /// Posts the packets for other parts. Returns the time of the next event of this part or of the first
+    /// posted packet, whichever is earlier.
     pub(crate) fn post(&mut self, exchange: &Exchange) -> Time {
         let sent = self.post_packets(exchange);
         let notice = core::mem::replace(&mut self.next_notice, Time::MAX);
         self.world.next_at().min(sent).min(notice)
     }
 
-    /// Posts the packets for other parts. Returns the time at which the first of them arrives, or
-    /// at which others enter a link that may lead to another part.
+    /// Posts the packets for other parts. Returns the earliest time at which a posted packet arrives, or at
+    /// which another packet enters a link that may lead to another part.
     fn post_packets(&mut self, exchange: &Exchange) -> Time {
         let mut first = Time::MAX;
         let (id, owners, outboxes) = (self.id, &self.owners, &mut self.outboxes);
@@ -553,8 +554,8 @@ fn queue<F: AlgorithmFactory>(world: &mut World<F>) -> &mut EventQueue {
     }
 }
 
-/// Returns `true` if a part with these hosts may have so many events per window that time windows
-/// pay: as many as if all hosts that receive data do so as fast as their links allow.
+/// Returns `true` if a part with these hosts may have enough events per window for time windows to pay off.
+/// The estimate assumes that all hosts that receive data do so as fast as their links allow.
 fn is_busy<F: AlgorithmFactory>(
     plan: &Plan<F>,
     network: &Network<Header, F::Switch>,
@@ -572,10 +573,9 @@ fn is_busy<F: AlgorithmFactory>(
     bytes.saturating_mul(EVENTS_PER_PACKET) / packet >= MANY
 }
 
-/// Prefetches the data of the packets behind the one that has just reached `host`, each step one
-/// packet after the previous one: the packet, its flow, and the data that the flow stores
-/// elsewhere. On a busy link these packets are known long before the slot of the event queue that
-/// [`Part::look_ahead`] sees.
+/// Prefetches the data of the packets behind the one that has just reached `host`, in stages one packet
+/// apart: the packet, its flow, and the data that the flow stores elsewhere. On a busy link these packets are
+/// known long before the slot of the event queue that [`Part::look_ahead`] sees.
 #[inline(always)]
 fn look_behind<F: AlgorithmFactory>(world: &World<F>, host: &Host<F>, port: PortId) {
     let (first, second) = world.network.coming(port);

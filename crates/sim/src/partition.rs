@@ -5,16 +5,16 @@ use apus_fabric::{Network, Node};
 use apus_units::{HostId, PortId, Span};
 use apus_wire::Header;
 
-/// Division of a network into parts: hosts in blocks of neighbours, each port with the end of its
-/// link that is nearer to hosts. A switch in the middle, whose links lead to several parts, is
-/// divided among them. In a fat tree with undivided pods a packet changes parts once if its hosts
-/// are in different parts, on its way up to the core, and otherwise never.
+/// Division of a network into parts: hosts in blocks of neighbours, and each port in the part of that end of
+/// its link that is nearer to hosts. A switch in the middle, whose links lead to several parts, is divided
+/// among them. In a fat tree with undivided pods, a packet changes parts once, on its way up to the core, if
+/// its hosts are in different parts; otherwise it never changes parts.
 ///
-/// If ports of a switch affect each other without delay, each switch belongs to one part, that of
-/// most of its neighbours; if several parts have the most, as at the top, the switches take turns.
+/// If ports of a switch affect each other without delay, each switch belongs to one part: the part of most of
+/// its neighbours. If several parts have equally many of them, as at the top, the switches take turns.
 #[derive(Clone, Debug)]
 pub(crate) struct Partition {
-    /// By host and by port.
+    /// By host: its part. `ports` has the same by port.
     hosts: Vec<u32>,
     ports: Vec<u32>,
     /// By port: whether packets may continue in another part.
@@ -23,8 +23,7 @@ pub(crate) struct Partition {
 }
 
 impl Partition {
-    /// Divides `network` into at most `threads` parts; into one if it cannot be cut, because a link
-    /// to be cut has no delay.
+    /// Divides `network` into at most `threads` parts; into one part if a link to be cut has no delay.
     pub(crate) fn new<W: SwitchHalf>(network: &Network<Header, W>, threads: u32) -> Self {
         let parts = threads.clamp(1, network.hosts().max(1));
         let partition = Self::divide(network, parts);
@@ -76,14 +75,13 @@ impl Partition {
         ports.filter(|(_, shared)| **shared).map(|(port, _)| port)
     }
 
-    /// Returns the time by which parts may be apart: the smallest delay of a link between parts.
+    /// Returns the maximum time by which parts may be apart: the smallest delay of a link between parts.
     pub(crate) fn lookahead<W: SwitchHalf>(&self, network: &Network<Header, W>) -> Span {
         self.cut().map(|port| network.delay(port)).min().unwrap_or(Span::MAX)
     }
 }
 
-/// By port: whether packets that it sends may continue through a port, or to a host, of another
-/// part.
+/// Returns, by port, whether packets that it sends may continue through a port, or to a host, of another part.
 fn shared<W: SwitchHalf>(network: &Network<Header, W>, hosts: &[u32], ports: &[u32]) -> Vec<bool> {
     /// Parts to which the ports of a switch belong.
     #[derive(Clone, Copy, PartialEq)]
@@ -109,19 +107,19 @@ fn shared<W: SwitchHalf>(network: &Network<Header, W>, hosts: &[u32], ports: &[u
     network.ports().map(shared).collect()
 }
 
-/// Distance of a node from the nearest host, and its part if it is not divided.
+/// Distance of a node from the nearest host, and the part of the node if it is not divided.
 #[derive(Clone, Copy, Debug)]
 struct Spot {
     tier: u32,
     part: u32,
 }
 
-/// Returns the places of all switches.
+/// Spots of all switches, by index of the switch; `None` before a switch is placed.
 struct Tiers(Vec<Option<Spot>>);
 
 impl Tiers {
-    /// Tier by tier from the hosts upwards: a switch joins the part of most of its neighbours; if
-    /// several parts have the most, the switches take turns.
+    /// Places all switches, tier by tier from the hosts upwards: a switch joins the part of most of its
+    /// neighbours. If several parts have equally many of them, the switches take turns.
     fn new<W: SwitchHalf>(network: &Network<Header, W>, hosts: &[u32], parts: u32) -> Self {
         let mut neighbours = vec![Vec::new(); network.switches() as usize];
         for port in network.ports() {
@@ -184,8 +182,8 @@ mod tests {
         tree.build(1).expect("network")
     }
 
-    /// Pods stay whole. Packets go over to the other part on the links from aggregation (of 8 pods, 4
-    /// switches each with 4 links) to the core, whose ports go with the pods that they lead to.
+    /// Pods are not divided. Packets change parts on the links from aggregation (of 8 pods, 4 switches each
+    /// with 4 links) to the core, whose ports belong to the pods to which they lead.
     #[test]
     fn a_fat_tree_is_cut_below_its_core_only() {
         let network = fat_tree(Span::from_us(1));
@@ -200,8 +198,8 @@ mod tests {
         assert_eq!(partition.first_host(1).get(), 64);
     }
 
-    /// On its way a packet changes parts once if its hosts are in different ones, else never; in three
-    /// parts, which cut pods and racks, at each end once more at most.
+    /// A packet changes parts once if its hosts are in different parts, otherwise never. With three parts,
+    /// which cut pods and racks, it changes parts at most once more at each end.
     #[test]
     fn packets_cross_no_more_often_than_they_must() {
         let mut network = fat_tree(Span::from_us(1));
@@ -222,7 +220,7 @@ mod tests {
         }
     }
 
-    /// The ports of switches that pause each other stay together.
+    /// The ports of switches that pause each other are in one part.
     #[test]
     fn switches_that_share_memory_stay_whole() {
         let host =

@@ -1,8 +1,8 @@
 //! Event queue, in one total order.
 //!
-//! Every entity (a link, a port, a host) has at most one pending event, so (time, entity) is unique
-//! and orders all events, independent of the order in which they were entered. Therefore a run
-//! depends on its scenario and seed alone.
+//! Every entity (a link, a port, a host) has at most one pending event, so (time, entity) is unique and
+//! orders all events, independent of the order in which they were entered. Therefore a run depends only on
+//! its scenario and its seed.
 //!
 //! Almost all events of a fabric are due within microseconds. They are in a calendar (Brown, CACM
 //! 1988): a circle of slots of two nanoseconds, each a list through the entities' nodes, with a
@@ -19,13 +19,13 @@ const WORDS: usize = SLOTS / WORD_BITS;
 /// A slot is 2^11 ps: about four events in a fabric of a thousand ports at 100 Gb/s, enough for
 /// prefetching.
 const SLOT_LOG2_PS: u32 = 11;
-/// The wheel: 16 ns per slot and six levels of 64 cover 18 minutes, before its own list of later
-/// events.
+/// Slots of the timing wheel: 16 ns each. Six levels of 64 cover 18 minutes; the wheel has its own list of
+/// later events.
 const FAR_LOG2_PS: u32 = 14;
 const FAR_LEVELS: u32 = 6;
 const NIL: u32 = u32::MAX;
 
-/// Place of an entity's event.
+/// Location of an entity's event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Place {
     Nowhere,
@@ -48,7 +48,7 @@ struct Node {
 pub(crate) struct EventQueue {
     nodes: Vec<Node>,
     heads: Box<[u32; SLOTS]>,
-    /// One bit per slot with a list, and one per word that is not zero.
+    /// One bit per slot with a list, and one bit per word that is not zero.
     occupied: [u64; WORDS],
     summary: u64,
     /// Current slot; the circle has the `SLOTS` slots from here onwards.
@@ -88,8 +88,7 @@ impl EventQueue {
         }
     }
 
-    /// Schedules the entity's event and replaces its pending one. `at` is not before the event
-    /// popped last.
+    /// Schedules the entity's event and replaces its pending one. `at` must not be before the event popped last.
     #[inline(always)]
     pub(crate) fn push(&mut self, entity: u32, at: Time) {
         let at = at.as_ps();
@@ -100,7 +99,7 @@ impl EventQueue {
             self.push_elsewhere(entity, at);
             return;
         }
-        // Almost all events: of links, and within the circle.
+        // Almost all events are those of links, within the circle.
         let index = slot_of(at) as usize % SLOTS;
         let head = &mut self.heads[index];
         *node = Node { at, next: *head, place: Place::Circle };
@@ -184,7 +183,7 @@ impl EventQueue {
         if here != 0 {
             return Some(self.cursor + u64::from(here.trailing_zeros()));
         }
-        // The words after this one in circular order, the lower bits of this word last.
+        // The words after this one in circular order; the lower bits of this word come last.
         let others = self.summary.rotate_right(word as u32) & !1;
         let distance = if others != 0 {
             others.trailing_zeros() as usize
@@ -218,7 +217,8 @@ impl EventQueue {
                 if starts.min(self.far_next) >= limit {
                     return None;
                 }
-                // Even if it is not before the limit: it may come before other events of the slot, which is opened now.
+                // The event is fetched even if it is not before the limit: it may precede other events of the
+                // slot, which is opened now.
                 self.fetch(starts);
                 continue;
             }
@@ -241,7 +241,7 @@ impl EventQueue {
         Some((Time::from_ps(at), entity))
     }
 
-    /// Returns the entity whose event is `n` after the next one, if it is known.
+    /// Returns the entity whose event is the n-th after the next one, if it is known.
     #[inline]
     pub(crate) fn upcoming(&self, n: usize) -> Option<u32> {
         let index = self.batch.len().checked_sub(1 + n)?;
@@ -254,8 +254,8 @@ impl EventQueue {
         (self.cursor << SLOT_LOG2_PS) | (key >> u32::BITS)
     }
 
-    /// Takes the event of the current slot, which has one, if it is the only one there and before
-    /// `limit`: most slots of a run with few events.
+    /// Takes the event of the current slot if it is the only one in the slot and before `limit`. In a run
+    /// with few events, most slots have one event.
     #[inline]
     fn pop_only(&mut self, limit: u64) -> Option<(Time, u32)> {
         let index = self.cursor as usize % SLOTS;
@@ -286,11 +286,11 @@ impl EventQueue {
         sort_descending(&mut self.batch);
     }
 
-    /// Moves the next due events of the wheel into the circle, whose first list starts at `starts`.
+    /// Moves the next due events of the wheel into the circle. The first list of the circle starts at `starts`.
     #[cold]
     fn fetch(&mut self, starts: u64) {
         if starts == u64::MAX {
-            // The circle is empty: it may start at the earliest possible event of the wheel.
+            // The circle is empty, so it may start at the earliest possible event of the wheel.
             self.cursor = self.cursor.max(slot_of(self.far_next));
         }
         let mut moved = core::mem::take(&mut self.moved);
@@ -325,9 +325,10 @@ fn sort_descending(keys: &mut [u64]) {
 
 #[cfg(test)]
 mod tests {
-    // What is used is named in each test: the benchmark takes this file in, and then there are none.
+    // Each test imports the names that it uses: the benchmark includes this file without tests, so a common
+    // import would be unused.
 
-    /// A queue is right if it agrees with a sorted map under every sequence of operations.
+    /// The queue agrees with a sorted map under every sequence of operations.
     #[test]
     fn agrees_with_a_sorted_map() {
         use super::{EventQueue, Time};
@@ -351,7 +352,7 @@ mod tests {
                     model.insert(entity, at);
                     continue;
                 }
-                // Anywhere, in the same slot or the next one, or at an event.
+                // The limit is anywhere, in the same slot or the next one, or at an event.
                 let limit = match next() % 3 {
                     0 => Time::from_ps(now.as_ps() + (next() << (next() % 20))),
                     1 => Time::from_ps(now.as_ps() + next() % 4096),
@@ -366,7 +367,7 @@ mod tests {
                         model.remove(&entity);
                         now = at;
                     }
-                    // As in a run: what is pushed after a phase is not before its end.
+                    // As in a run, no event after a phase is pushed before the end of the phase.
                     None if limit < Time::MAX => now = now.max(limit),
                     None => {}
                 }
@@ -374,7 +375,7 @@ mod tests {
         }
     }
 
-    /// The far event was entered when its slot was not yet in the circle; the limit is its time.
+    /// The far event was entered before its slot was in the circle; the limit is its time.
     #[test]
     fn events_before_the_limit_come_out_though_a_far_event_in_their_slot_does_not() {
         use super::{EventQueue, Time};

@@ -28,7 +28,7 @@ pub enum Purpose {
     Path = 9,
     /// Choice of the packet that a port trims.
     Trim = 10,
-    /// Which links fail, and when.
+    /// Choice of the links that fail, and of the times at which they fail.
     Failure = 11,
 }
 
@@ -40,8 +40,7 @@ impl Stream {
     /// Returns the stream of this purpose and entity in the run with this seed.
     #[must_use]
     pub fn new(seed: u64, purpose: Purpose, entity: u64) -> Self {
-        // Each input is mixed in by SplitMix64's finaliser, so that similar keys give unrelated
-        // streams.
+        // SplitMix64's finaliser mixes each input, so that similar keys give unrelated streams.
         let mut state = seed;
         for part in [purpose as u64, entity] {
             state = mix(state ^ mix(part.wrapping_add(INCREMENT)));
@@ -65,7 +64,8 @@ impl Stream {
         random::below(self.0.next_u64(), n)
     }
 
-    /// Draws an exponentially distributed number with mean 1, by `libm` so that it is equal on every machine.
+    /// Draws an exponentially distributed number with mean 1. It uses `libm` so that the number is the same
+    /// on every machine.
     pub fn exponential(&mut self) -> f64 {
         -libm::log(1.0 - self.uniform())
     }
@@ -99,7 +99,7 @@ mod tests {
         let mut stream = Stream::new(7, Purpose::Engine, 3);
         let n = 100_000;
         let mean = (0..n).map(|_| stream.exponential()).sum::<f64>() / f64::from(n);
-        // Standard error 1/sqrt(n) = 0.003: five of them.
+        // The standard error is 1/sqrt(n) = 0.003; the tolerance is five of them.
         assert!((mean - 1.0).abs() < 0.016, "{mean}");
     }
 

@@ -7,7 +7,7 @@ use apus_units::{HostId, PortId, Time};
 use crate::part::Part;
 use crate::plan::{Plan, Reroute};
 
-/// Pending changes, the next one last.
+/// Pending changes; the next change is the last entry.
 #[derive(Debug)]
 pub(crate) struct Reroutes {
     changes: Vec<(u32, HostId, Reroute)>,

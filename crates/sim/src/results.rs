@@ -70,8 +70,8 @@ fn summary_columns() -> Vec<Column> {
         .filter(|path| path.matches('.').count() == 1)
         .map(str::to_owned)
         .collect();
-    // Numbers of the whole run, its distributions, its parts, and the parts that the scenario names; each in the order
-    // of the declarations.
+    // Numbers of the whole run come first, then its distributions, its parts, and the parts that the scenario
+    // names. Within each group the order is that of the declarations.
     columns.sort_by_key(|column| {
         let name = &column.name;
         match name.split_once('.') {
@@ -96,9 +96,9 @@ pub static METRICS: LazyLock<Vec<&'static str>> = LazyLock::new(|| {
     whole.flat_map(filled).collect()
 });
 
-/// Metrics of parts of a run: `<name>` stands for a name in the scenario, `<class>` for a traffic class, `<bucket>`
-/// for the lower end in percent of 10 % of utilisation, `<stat>` for one of [`STATS`], `<n>` for the number of an
-/// entry, from 0.
+/// Metrics of parts of a run. `<name>` stands for a name in the scenario, `<class>` for a traffic class,
+/// `<bucket>` for the lower end, in percent, of a 10 % range of utilisation, `<stat>` for one of [`STATS`],
+/// and `<n>` for the number of an entry, from 0.
 pub static SCOPED: LazyLock<Vec<&'static str>> =
     LazyLock::new(|| declared().filter(|c| is_scoped(c)).map(|c| c.name.as_str()).collect());
 
@@ -110,7 +110,7 @@ fn is_scoped(column: &Column) -> bool {
     column.name.trim_end_matches("<stat>").contains('<')
 }
 
-/// Names that a scenario gives to the parts of its runs that have their own numbers.
+/// Names that a scenario gives to the parts of its runs that have their own metrics.
 #[derive(Clone, Debug, Default)]
 pub struct Names {
     /// Workloads that are measured individually.
@@ -186,7 +186,7 @@ pub fn is_fraction(metric: &str) -> bool {
     !metric.ends_with(".count") && declared().any(is_it)
 }
 
-/// Returns all names, each once.
+/// Returns all names without repetition.
 #[must_use]
 pub fn names() -> Vec<&'static str> {
     let mut names: Vec<_> = TABLES.iter().flat_map(Table::names).collect();
@@ -195,8 +195,8 @@ pub fn names() -> Vec<&'static str> {
     names
 }
 
-/// Returns the definition of a column in every table that has it; `None` if no table does. A number
-/// of a distribution or of a part of a run has the definition of its pattern.
+/// Returns the definition of a column in every table that has it; `None` if no table does. A number of a
+/// distribution or of a part of a run has the definition of its pattern.
 #[must_use]
 pub fn explain(name: &str) -> Option<String> {
     let mut text = String::new();

@@ -1,8 +1,8 @@
 //! Devices that answer reads: disks behind a host.
 //!
-//! A device serves up to `parallel` reads at a time, the others first come, first served. With
-//! devices, the ops of a storage server per second follow from the client's outstanding ops and
-//! their latency (Little's law), not from the rate of its link alone.
+//! A device serves up to `parallel` reads at a time, in order of arrival. With devices, the ops per second of
+//! a storage server follow from the client's outstanding ops and their latency (Little's law), not only from
+//! the rate of its link.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
@@ -19,13 +19,13 @@ use crate::random::{Purpose, Stream};
 #[derive(Debug)]
 struct Device {
     service: plan::Service,
-    /// Times at which each of its places is free, the earliest first.
+    /// Times at which each of the device's `parallel` slots is free, the earliest first.
     free: BinaryHeap<Reverse<Time>>,
     random: Stream,
 }
 
 impl Device {
-    /// Returns the time at which a read is served that arrives at `now`, after all earlier ones.
+    /// Returns the time at which a read that arrives at `now` has been served, after all earlier reads.
     fn serve(&mut self, now: Time) -> Time {
         let plan::Service { time, noise, .. } = self.service;
         let mut takes = time;
@@ -47,7 +47,7 @@ pub(crate) struct Devices {
     host: HostId,
     seed: u64,
     devices: BTreeMap<u32, Device>,
-    /// Device of each flow that has one.
+    /// Device of each flow that uses one.
     of_flow: BTreeMap<FlowId, u32>,
     /// Outstanding reads: time at which each is served, and its index in `asked`.
     due: BinaryHeap<Reverse<(Time, u64)>>,
@@ -68,7 +68,7 @@ impl Devices {
         }
     }
 
-    /// Assigns the device of `service` to reads over `flow`.
+    /// Assigns the device of `service` to the reads on `flow`.
     pub(crate) fn add(&mut self, flow: FlowId, service: plan::Service) {
         let entity = u64::from(service.device) << 32 | u64::from(self.host.get());
         let seed = self.seed;
@@ -80,8 +80,8 @@ impl Devices {
         self.of_flow.insert(flow, service.device);
     }
 
-    /// Handles a read request at the true time `now`, `local` on the host's clock. Without a device
-    /// it is answered at once.
+    /// Handles a read request at the true time `now`, which is `local` on the host's clock. If the flow has
+    /// no device, the read is answered at once.
     pub(crate) fn on_request<F: AlgorithmFactory>(
         &mut self,
         (now, local): (Time, Time),
@@ -104,7 +104,7 @@ impl Devices {
         self.due.peek().map_or(Time::MAX, |Reverse((at, _))| *at)
     }
 
-    /// Answers the reads that are served at the true time `now`, `local` on the host's clock.
+    /// Answers the reads that are served at the true time `now`, which is `local` on the host's clock.
     pub(crate) fn answer_due<F: AlgorithmFactory>(
         &mut self,
         now: Time,

@@ -44,13 +44,13 @@ mod sum_up;
 /// Progress of a run.
 #[derive(Clone, Copy, Debug)]
 pub struct Progress {
-    /// Simulated so far.
+    /// Simulated time so far.
     pub simulated: Span,
     /// Simulated time at the end.
     pub duration: Span,
     /// Events so far.
     pub events: u64,
-    /// Operations of jobs that are done, and all of them; `None` without jobs.
+    /// Operations of jobs that are done, and their total number; `None` without jobs.
     pub operations: Option<(u64, u64)>,
 }
 
@@ -71,7 +71,7 @@ pub struct Simulation<F: AlgorithmFactory> {
     series: Option<SeriesSampler>,
     offered: OfferedLoad,
     stalls: Stalls,
-    /// Ops that are read while the run goes.
+    /// Ops that are read while the run proceeds.
     streamed: Option<Further>,
     /// Bounds of the data queues of a run with credits, if there are any.
     data_bounds: Option<DataBounds>,
@@ -81,18 +81,18 @@ pub struct Simulation<F: AlgorithmFactory> {
     setup: Duration,
 }
 
-/// Where a run has come to.
+/// Reason why a stretch of a run ended.
 enum Reached {
-    /// The time that was given.
+    /// The end of the stretch.
     End,
     /// The end of the step in which the measured phase ends with the last op.
     LastOp,
-    /// The run is ended for this reason.
+    /// The run was ended for this reason.
     Stop(String),
 }
 
 impl Reached {
-    /// Returns the reason for which the run is ended.
+    /// Returns the reason why the run was ended, if it was.
     fn why(self) -> Option<String> {
         match self {
             Self::Stop(why) => Some(why),
@@ -105,14 +105,14 @@ impl<F: AlgorithmFactory> Simulation<F> {
     /// Builds the network, the hosts and their flows, for one thread.
     ///
     /// # Errors
-    /// If the topology is wrong or two hosts of a connection cannot reach each other.
+    /// If the topology is invalid or the two hosts of a connection cannot reach each other.
     pub fn new(plan: &Plan<F>) -> Result<Self, PlanError> {
         Self::with_threads(plan, 1)
     }
 
-    /// Builds the simulation for up to `threads` threads: fewer if there are fewer hosts; one if
-    /// the network cannot be divided because a link between parts has no delay, or as
-    /// [`Plan::has_one_part`] says. The results do not depend on the number of threads.
+    /// Builds the simulation for up to `threads` threads: fewer if there are fewer hosts, and one if the
+    /// network cannot be divided, because a link between parts has no delay or [`Plan::has_one_part`] returns
+    /// `true`. The results do not depend on the number of threads.
     ///
     /// # Errors
     /// As [`Simulation::new`].
@@ -120,8 +120,8 @@ impl<F: AlgorithmFactory> Simulation<F> {
         Self::of(plan.clone(), threads)
     }
 
-    /// Builds the simulation of a plan without copying it: the connections of a large plan take as
-    /// much memory as their copy.
+    /// Builds the simulation and takes the plan instead of copying it. Rationale: a copy of the connections
+    /// of a large plan doubles their memory.
     ///
     /// # Errors
     /// As [`Simulation::new`].
@@ -177,7 +177,7 @@ impl<F: AlgorithmFactory> Simulation<F> {
         })
     }
 
-    /// Records the run. The results do not change; the summary then has the tables.
+    /// Records the run. Recording does not change the results; it adds tables to the summary.
     ///
     /// # Errors
     /// As [`Simulation::new`].
@@ -190,8 +190,8 @@ impl<F: AlgorithmFactory> Simulation<F> {
         Ok(self)
     }
 
-    /// Traces packets at ports and events of flows of a run that is recorded. The results do not change. The run
-    /// has one thread then.
+    /// Traces packets at ports and events of flows of a recorded run. A traced run has one thread; its
+    /// results do not change.
     ///
     /// # Errors
     /// As [`Simulation::new`].
@@ -236,7 +236,7 @@ impl<F: AlgorithmFactory> Simulation<F> {
         Ok(self)
     }
 
-    /// Always runs window by window, for tests of equal results. Without effect on a network whose
+    /// Always runs window by window, for tests that compare results. This has no effect on a network whose
     /// nodes affect each other without delay.
     #[doc(hidden)]
     #[must_use]
@@ -245,7 +245,8 @@ impl<F: AlgorithmFactory> Simulation<F> {
         self
     }
 
-    /// Runs the parts on their threads and on one thread in turns, window by window, for tests of equal results.
+    /// Alternates between running the parts on their own threads and in turns on one thread, window by
+    /// window, for tests that compare results.
     #[doc(hidden)]
     #[must_use]
     pub fn alternating(mut self) -> Self {
@@ -260,11 +261,11 @@ impl<F: AlgorithmFactory> Simulation<F> {
         self
     }
 
-    /// Runs to the end and returns the summary. The summary of a run that was ended early has the
-    /// results so far and says so.
+    /// Runs to the end and returns the summary. If the run was ended early, the summary has the results so
+    /// far and gives the reason.
     ///
     /// # Errors
-    /// If packets were not conserved: then no number of the run means anything.
+    /// If packets were not conserved: no number of such a run is valid.
     pub fn run(
         mut self,
         name: &str,
@@ -318,7 +319,7 @@ impl<F: AlgorithmFactory> Simulation<F> {
         });
         let (first, others) = self.parts.split_at_mut(1);
         for part in others {
-            // What the first part has now counts no second time.
+            // The first part now has these counts: without the reset they would be added a second time after the drain.
             let none = Metrics::new(self.plan.connections.len(), Time::ZERO);
             let metrics = core::mem::replace(&mut part.world.metrics, none);
             first[0].world.metrics.add(&metrics);
@@ -374,7 +375,7 @@ impl<F: AlgorithmFactory> Simulation<F> {
         self.parts.first().map_or(Time::ZERO, |part| part.world.now)
     }
 
-    /// Runs all events before `end` and stops for samples. Returns the reason if it ends earlier.
+    /// Runs all events before `end` and stops for samples. If the run is ended earlier, returns the reason.
     fn run_phase(
         &mut self,
         name: &str,
@@ -386,7 +387,7 @@ impl<F: AlgorithmFactory> Simulation<F> {
         while let Some(at) = self.next_sample().filter(|&at| at <= end) {
             match self.run_until(at, team, watcher, progress)? {
                 Reached::End => {}
-                // Perhaps at the time of the stop: without it the phase would end too.
+                // The phase ends here even if a stop is due now: the same run without this stop would end too.
                 Reached::LastOp => return Ok(None),
                 Reached::Stop(why) => return Ok(Some(why)),
             }
@@ -413,7 +414,8 @@ impl<F: AlgorithmFactory> Simulation<F> {
         Ok(self.run_until(end, team, watcher, progress)?.why())
     }
 
-    /// Runs all events before `end`, step by step, or until the measured phase ends with the last op, or until the run is ended.
+    /// Runs all events before `end` in steps. Returns earlier if the measured phase ends with the last op, or
+    /// if the run is ended.
     fn run_until(
         &mut self,
         end: Time,
@@ -439,7 +441,8 @@ impl<F: AlgorithmFactory> Simulation<F> {
             if let Some(why) = watcher.interrupted() {
                 return Ok(Reached::Stop(why));
             }
-            // The rest only after whole steps, and at stops of the plan, so that stops for samples do not change the results.
+            // These checks take place only after whole steps and at stops of the plan, so that stops for
+            // samples do not change the results.
             let is_whole = whole <= end;
             if (is_whole || self.next_change() == Some(now))
                 && let Some(why) = watcher.stuck(now, &self.parts, &self.plan)
@@ -463,8 +466,8 @@ impl<F: AlgorithmFactory> Simulation<F> {
         &self.parts[self.partition.of_port(port) as usize].world.network
     }
 
-    /// Returns the counters of all ports. Offers and drops are without those of credits: dropping
-    /// credits is how credits share a link.
+    /// Returns the counters of all ports. Packets sent into queues, and drops, do not include credits,
+    /// because dropping credits is how credits share a link.
     fn port_counters(&self, now: Time) -> Vec<PortCounters> {
         let credits = self.plan.credits.is_some();
         let ports = self.parts[0].world.network.ports();
@@ -486,7 +489,7 @@ impl<F: AlgorithmFactory> Simulation<F> {
     }
 }
 
-/// Builds all parts, each on its own thread; the first one of `network`.
+/// Builds all parts, each on its own thread. The first part takes `network`.
 fn build_parts<F: AlgorithmFactory>(
     plan: &Plan<F>,
     partition: &Partition,

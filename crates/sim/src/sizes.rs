@@ -1,8 +1,8 @@
 //! Distributions of message sizes, one `size percent` per line: the text format of the HPCC tools.
 //!
-//! A line that begins with `#` is a comment. Sizes are in bytes, and percents are cumulative. Neither may
-//! decrease, and the last percent is 100. The first line selects the interpolation between two points if it is a
-//! comment with the words "step function", "linearly in size" or "linearly in log(size)". Without these words,
+//! A line that begins with `#` is a comment. Sizes are in bytes, and percentages are cumulative. Neither may
+//! decrease, and the last percentage is 100. If the first line is a comment with the words "step function",
+//! "linearly in size" or "linearly in log(size)", it selects the interpolation between two points. Otherwise
 //! interpolation is linear in size, as in the HPCC tools.
 
 use std::fmt::Write;
@@ -37,7 +37,7 @@ pub enum Interpolation {
 }
 
 impl Interpolation {
-    /// Words in the first line of a file that select it.
+    /// Words in the first line of a file that select an interpolation.
     const WORDS: [(Self, &'static str); 3] = [
         (Self::Step, "step function"),
         (Self::Log, "linearly in log(size)"),
@@ -120,7 +120,7 @@ impl Sizes {
     #[must_use]
     pub fn built_in(name: &str) -> Option<Self> {
         let (_, text) = BUILT_IN.iter().find(|(known, _)| *known == name)?;
-        // A test reads all of them.
+        // A test reads all built-in distributions.
         Self::parse(text).ok()
     }
 
@@ -187,8 +187,8 @@ fn percent_text(fraction: f64) -> String {
 mod tests {
     use super::{BUILT_IN, Interpolation, Sizes};
 
-    /// The means that the files state in their first line. Percents of three digits round the
-    /// largest sizes' shares: 0.0005 % of 97119 B is 0.3 % of 187.77 B.
+    /// The means that the files state in their first line. Percentages of three digits round the shares of
+    /// the largest sizes: 0.0005 % of 97119 B is 0.3 % of 187.77 B.
     #[test]
     fn built_in_means_are_those_their_sources_state() {
         for (name, mean) in [
@@ -226,7 +226,7 @@ mod tests {
         assert_eq!([0.05, 0.1, 0.35, 0.8].map(|u| linear.quantile(u)), [100, 100, 150, 500]);
         let step = read("A step function.");
         assert_eq!([0.05, 0.1, 0.35, 0.8].map(|u| step.quantile(u)), [100, 100, 200, 800]);
-        // Half way from 200 to 800 in the logarithm: their geometric mean.
+        // Halfway from 200 to 800 on a logarithmic scale: their geometric mean.
         let log = read("Interpolate linearly in log(size).");
         assert_eq!(log.quantile(0.8), 400);
     }

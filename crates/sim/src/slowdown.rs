@@ -1,5 +1,4 @@
-//! Slowdown: latency of an op over its ideal completion time. One definition for every table, chart
-//! and check.
+//! Slowdown: latency of an op over its ideal completion time. All tables, charts and checks use this definition.
 
 use apus_cc::SwitchHalf;
 use apus_fabric::{Network, RouteError, Terminal};
@@ -35,16 +34,16 @@ impl Ideal {
         let path = network.path(source, sink, key, 0)?;
         let rates = path.into_iter().map(|port| network.rate(port));
         let line_rate = rates.min_by_key(|rate| rate.as_bps()).unwrap_or(Rate::from_gbps(1));
-        // Packets that take several paths use all ports of the hosts.
+        // If packets take several paths, they use all ports of the hosts.
         let ports = if spreads { network.common_ports(source, sink) } else { 1 };
         Ok(Self { base_rtt, line_rate: line_rate.saturating_mul(u64::from(ports)) })
     }
 
-    /// Returns the ideal completion time of an op of `size` bytes of payload: the base RTT, and the
-    /// time of the op with the headers of its packets at line rate.
+    /// Returns the ideal completion time of an op of `size` bytes of payload: the base RTT, plus the time of
+    /// the op with the headers of its packets at line rate.
     ///
-    /// The definition of HPCC's simulator and of the authors of Bolt: the base RTT contains a full packet
-    /// also if the op is shorter.
+    /// This is the definition of HPCC's simulator and of the authors of Bolt: the base RTT contains a full
+    /// packet even if the op is shorter.
     #[must_use]
     pub fn completion_time(&self, size: u64, sizes: PacketSizes) -> Span {
         let packets = size.div_ceil(u64::from(sizes.payload)).max(1);
@@ -52,8 +51,7 @@ impl Ideal {
         self.base_rtt + self.line_rate.serialization_time(Bytes::new(wire))
     }
 
-    /// Returns the slowdown of an op with this `latency`: over the ideal completion time, at least
-    /// 1.
+    /// Returns the slowdown of an op with this `latency`: latency over ideal completion time, at least 1.
     #[must_use]
     pub fn slowdown(&self, latency: Span, size: u64, sizes: PacketSizes) -> f64 {
         let ideal = self.completion_time(size, sizes);

@@ -1,5 +1,5 @@
-//! Flows without progress, with the time and the reason. The plan alone decides when the run looks for them,
-//! so that results do not depend on the caller.
+//! Flows without progress, with the start of the stall and its reason. The plan alone determines when the run
+//! looks for them, so that results do not depend on the caller.
 
 use std::collections::BTreeMap;
 
@@ -13,25 +13,25 @@ use crate::host::{Host, HostFlow};
 use crate::part::Part;
 use crate::plan::{FaultKind, Plan};
 
-/// Number of timeouts after which a flow is stalled: its peer has acknowledged nothing for longer than
-/// this many of its current retransmission timeouts, each with a gap of its pace, or over this many
-/// timeouts in a row. One timeout is enough if a link on its path is down.
-/// deviation: no source; rationale: one more than RFC 9293 §3.8.3, which gives notice of a connection after 3 retransmissions.
+/// Number of timeouts after which a flow counts as stalled: its peer has acknowledged nothing for longer than
+/// this many of the flow's current retransmission timeouts, each with a gap of its pace, or over this many
+/// timeouts in a row. If a link on the flow's path is down, one timeout is enough. deviation: no source;
+/// rationale: one more than RFC 9293 §3.8.3, which reports a connection after 3 retransmissions.
 pub const STALLED_RTOS: u32 = 4;
 
-/// Maximum and minimum number of times that a run looks for stalled flows, and the number of looks at a
-/// flow that they may take in all. deviation: no source; rationale: 20 million looks take about 1 s; between 4
-/// and 32 looks date a stall to a quarter or less of the run.
+/// Maximum and minimum number of checks for stalled flows in a run, and maximum number of checks of single
+/// flows in total. deviation: no source; rationale: 20 million checks of a flow take about 1 s; 4 to 32
+/// checks date a stall to a quarter of the run or better.
 const MOST_LOOKS: u64 = 32;
 const LEAST_LOOKS: u64 = 4;
 const ALL_LOOKS: u64 = 20_000_000;
 
-/// Maximum number of flows that results name.
+/// Maximum number of flows that results list.
 const NAMED: usize = 64;
-/// Maximum number of flows that are reported while the run goes on.
+/// Maximum number of flows that are reported during the run.
 const TOLD: usize = 5;
 
-/// Looks for stalled flows in the course of a run.
+/// Search for stalled flows in the course of a run.
 pub(crate) struct Stalls {
     every: Span,
     next: Time,
@@ -44,9 +44,9 @@ pub(crate) struct Stalls {
 struct Known {
     /// Whether it is still stalled.
     stalled: bool,
-    /// Time of its last progress, on its host's clock; the flow is stalled until this time changes.
+    /// Time of the flow's last progress, on its host's clock. The flow is stalled until this time changes.
     since: Time,
-    /// Index among the flows that are named.
+    /// Index among the listed flows.
     place: Option<usize>,
 }
 
@@ -166,7 +166,7 @@ fn is_stalled(silence: &Silence, local: Time) -> bool {
     silence.timeouts_in_a_row >= STALLED_RTOS || local.since(silence.since) > patience
 }
 
-/// Returns the reason, if known, why a flow with outstanding ops makes no progress.
+/// Returns the reason why a flow with outstanding ops makes no progress, if it is known.
 pub(crate) fn reason<F: AlgorithmFactory>(
     now: Time,
     parts: &[Part<F>],
@@ -196,15 +196,15 @@ pub(crate) fn reason<F: AlgorithmFactory>(
     }
 }
 
-/// Ports whose links are down, each with the time of its failure.
+/// Returns the ports whose links are down, each with the time of the failure.
 fn down<F: AlgorithmFactory>(now: Time, plan: &Plan<F>) -> impl Iterator<Item = (PortId, Time)> {
     let faults = plan.faults.iter().filter(|fault| fault.kind == FaultKind::Down);
     let faults = faults.filter(move |fault| fault.at <= now && now < fault.until);
     faults.map(|fault| (fault.port, fault.at))
 }
 
-/// Returns the first link on a flow's path that is down, in either direction, and the time of its
-/// failure. `None` if a path of a flow that spreads its packets has no such link.
+/// Returns the first link on a flow's path that is down, in either direction, and the time of its failure. If
+/// the flow spreads its packets, returns `None` unless every path has such a link.
 fn broken_link<F: AlgorithmFactory>(
     now: Time,
     parts: &[Part<F>],

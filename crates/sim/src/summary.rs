@@ -234,8 +234,8 @@ summary! {
 }
 
 impl Summary {
-    /// The latencies and slowdowns of a group: none if groups of the same name are measured together, or if
-    /// the workload is not measured by itself.
+    /// Returns the latencies and slowdowns of a group; none if several groups of the same name are measured
+    /// together, or if the workload is not measured individually.
     #[must_use]
     pub fn times_of_group(&self, group: &Group) -> GroupTimes<'_> {
         if let [_] = self.groups[..]
@@ -248,7 +248,7 @@ impl Summary {
         if namesakes.count() > 1 { GroupTimes::default() } else { self.times_of(&group.workload) }
     }
 
-    /// The latencies and slowdowns of the ops of all workloads of a name.
+    /// Returns the latencies and slowdowns of the ops of all workloads of a name.
     #[must_use]
     pub fn times_of(&self, workload: &str) -> GroupTimes<'_> {
         let own = self.workload.get(workload);
@@ -304,7 +304,7 @@ summary! {
 }
 
 impl Cost {
-    /// The cost of `work` that took `wall_s` seconds, after a set-up of `setup_s`.
+    /// Returns the cost of `work` that took `wall_s` seconds, after a set-up of `setup_s`.
     #[must_use]
     pub fn of(work: &Work, setup_s: f64, wall_s: f64, threads: u32) -> Self {
         let per_s = |count: u64| count as f64 / wall_s.max(1e-9);

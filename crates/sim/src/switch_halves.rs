@@ -31,8 +31,8 @@ pub fn have_same_switch_half<F: AlgorithmFactory>(a: &F, b: &F) -> bool {
     format!("{:?}", a.switch(&info)) == format!("{:?}", b.switch(&info))
 }
 
-/// Sets the switch half of each class of a port, if `halves` has one for the class and the node of
-/// the port takes part. Ports that mark or trim at random get their own random streams.
+/// Sets the switch half of each class of a port, if `halves` has one for the class and the node of the port
+/// takes part. Ports that mark or trim at random get their own random streams.
 pub fn place_switch_halves<F: AlgorithmFactory>(
     topology: &mut Topology<F::Switch>,
     halves: &[Option<&F>],
@@ -64,7 +64,8 @@ pub fn place_switch_halves<F: AlgorithmFactory>(
                     config.algorithm = if config.algorithm.is_plain() {
                         half
                     } else {
-                        // Keys of ports and classes are far below those from the other end.
+                        // Keys count down from the maximum, far from the keys of ports and classes, which
+                        // count up from 0.
                         let seed = Stream::new(seed, Purpose::Switch, u64::MAX - key).bits();
                         config.algorithm.reseed(seed);
                         F::beside(config.algorithm.clone(), half)

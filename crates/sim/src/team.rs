@@ -1,4 +1,4 @@
-//! Threads of a run: started once; each runs its part of the network in every step.
+//! Threads of a run. They are started once; in every step each thread runs its part of the network.
 
 use std::io;
 use std::panic::resume_unwind;
@@ -14,15 +14,15 @@ use crate::parallel::Exchange;
 use crate::part::Part;
 use crate::tempo::{Mode, Tempo, Work};
 
-/// One thread per part except the first, which the caller's thread runs. While the threads hinder each other, the
-/// caller's thread runs all parts.
+/// One thread per part except the first, which the caller's thread runs. While the threads slow each other
+/// down, the caller's thread runs all parts.
 pub(crate) struct Team<F: AlgorithmFactory> {
     exchange: Arc<Exchange>,
     helpers: Vec<Helper<F>>,
     tempo: Tempo,
 }
 
-/// Parts are passed by value: between steps the caller has all of them.
+/// A thread and its channels. Parts are passed by value: between steps the caller has all of them.
 struct Helper<F: AlgorithmFactory> {
     /// `None` once the run is over.
     orders: Option<Sender<Order<F>>>,
@@ -30,7 +30,7 @@ struct Helper<F: AlgorithmFactory> {
     thread: Option<JoinHandle<()>>,
 }
 
-/// A part to run up to this time, or until this deadline.
+/// A part to be run up to this time, or until this deadline.
 struct Order<F: AlgorithmFactory> {
     part: Part<F>,
     end: Time,
@@ -38,10 +38,10 @@ struct Order<F: AlgorithmFactory> {
 }
 
 impl<F: AlgorithmFactory> Team<F> {
-    /// Returns a team for this number of parts that may be `lookahead` apart.
+    /// Returns a team for this number of parts, which may be `lookahead` apart.
     ///
     /// # Errors
-    /// If the system starts no thread.
+    /// If the system cannot start a thread.
     pub(crate) fn new(parts: u32, lookahead: Span, tempo: Tempo) -> io::Result<Self> {
         let exchange = Arc::new(Exchange::new(parts, lookahead));
         let helpers = (1..parts).map(|part| Helper::new(part, &exchange)).collect::<Result<_, _>>();
@@ -84,7 +84,7 @@ impl<F: AlgorithmFactory> Team<F> {
         }
     }
 
-    /// Runs the parts in turns, up to `end` or the deadline.
+    /// Runs the parts in turn, up to `end` or the deadline.
     fn run_alone(&self, parts: &mut [Part<F>], end: Time, deadline: Instant) {
         let exchange = &*self.exchange;
         loop {
@@ -115,7 +115,7 @@ impl<F: AlgorithmFactory> Helper<F> {
         Ok(Self { orders: Some(orders), done, thread: Some(thread) })
     }
 
-    /// Returns its part after the step, or its panic.
+    /// Returns the part after the step; propagates the panic of the thread.
     fn done(&mut self) -> Part<F> {
         match (self.done.recv(), self.thread.take()) {
             (Ok(part), thread) => {
@@ -133,10 +133,10 @@ impl<F: AlgorithmFactory> Helper<F> {
 
 impl<F: AlgorithmFactory> Drop for Helper<F> {
     fn drop(&mut self) {
-        // It ends when the team is dropped.
+        // The thread ends when its channel is closed.
         drop(self.orders.take());
         if let Some(thread) = self.thread.take() {
-            // The part that waited for it has propagated its panic.
+            // The part that waited for this thread has already propagated its panic.
             let _ = thread.join();
         }
     }

@@ -1,17 +1,17 @@
-//! Choice between several threads and one for the parts of a run, by their speed. The results are equal.
+//! Choice between several threads and one thread for the parts of a run, by measured speed. The results are the same.
 //!
-//! Parts on their own threads wait for each other after every window. If other programs need the cores,
-//! a thread may lose its core for milliseconds, and all others wait for it. One thread that runs the parts
-//! in turns waits for none.
+//! Parts on their own threads wait for each other after every window. If other programs need the cores, a
+//! thread may lose its core for milliseconds, and all other threads wait for it. One thread that runs the
+//! parts in turn does not wait.
 
 use std::time::Duration;
 
-/// How the parts of a run are run.
+/// Assignment of the parts of a run to threads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Mode {
     /// Each part on its own thread.
     Together,
-    /// All parts in turns, on one thread.
+    /// All parts in turn, on one thread.
     Alone,
 }
 
@@ -24,7 +24,7 @@ impl Mode {
     }
 }
 
-/// Work in one mode.
+/// Work that was done in one mode.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Work {
     pub(crate) elapsed: Duration,
@@ -36,28 +36,28 @@ pub(crate) struct Work {
 
 /// Duration of a trial of a mode. deviation: no source; several time slices of a scheduler (3 ms on Linux).
 const TRIAL: Duration = Duration::from_millis(20);
-/// Longest time between two trials: trials then take 2 % of a run.
+/// Maximum time between two trials: trials then take 2 % of a run.
 const LONGEST: Duration = Duration::from_secs(1);
-/// Share of the threads' time below which waiting is not looked into. deviation: no source; two threads that wait for a
-/// quarter of their time are still 1.5 times as fast as one.
+/// Share of the threads' time below which waiting is ignored. deviation: no source; two threads that wait for
+/// a quarter of their time are still 1.5 times as fast as one.
 const HARMLESS: f64 = 0.25;
 
-/// The mode in use and what is known of its speed.
+/// The current mode and its known speed.
 #[derive(Clone, Debug)]
 pub(crate) struct Tempo {
     threads: f64,
     mode: Mode,
-    /// Speed of the other mode, in events per second, if this one is on trial.
+    /// If the current mode is on trial: speed of the other mode, in events per second.
     trial: Option<f64>,
-    /// Time in this mode until the other one is tried.
+    /// Time in this mode before the other mode is tried.
     patience: Duration,
     work: Work,
-    /// Changes the mode after each work, for tests.
+    /// Whether the mode changes after each piece of work, for tests.
     alternates: bool,
 }
 
 impl Tempo {
-    /// Returns the choice for this number of threads, which begins with all of them.
+    /// Returns the choice for this number of threads. It begins with all threads.
     pub(crate) fn new(threads: u32) -> Self {
         Self {
             threads: f64::from(threads),
@@ -74,7 +74,7 @@ impl Tempo {
         self.alternates = true;
     }
 
-    /// Returns the mode of the next work, and after which time [`Tempo::note`] may change it.
+    /// Returns the mode of the next work, and the time after which [`Tempo::note`] may change it.
     pub(crate) fn next(&self) -> (Mode, Duration) {
         if self.alternates {
             return (self.mode, Duration::ZERO);
@@ -86,7 +86,7 @@ impl Tempo {
         if self.trial.is_some() { TRIAL } else { self.patience }
     }
 
-    /// Notes work in the current mode.
+    /// Records work that was done in the current mode.
     pub(crate) fn note(&mut self, work: Work) {
         if self.alternates {
             self.mode = self.mode.other();
@@ -120,8 +120,8 @@ impl Tempo {
 mod tests {
     use super::*;
 
-    /// Runs two threads for ten seconds, in pieces of 5 ms, with these speeds in events per millisecond and this
-    /// share of waiting. Returns the milliseconds alone.
+    /// Simulates two threads for ten seconds, in pieces of 5 ms, with these speeds in events per millisecond
+    /// and this share of waiting. Returns the milliseconds on one thread.
     fn alone(together: u64, alone: u64, waiting: f64) -> u64 {
         let mut tempo = Tempo::new(2);
         let mut time = 0;
@@ -144,7 +144,7 @@ mod tests {
         assert_eq!(alone(1700, 1000, 0.2), 0);
     }
 
-    /// Of ten seconds the slower mode gets the trials only.
+    /// Of ten seconds, the slower mode gets only the trials.
     #[test]
     fn the_faster_mode_gets_most_of_the_time() {
         let hindered = alone(300, 1000, 0.6);
@@ -153,7 +153,7 @@ mod tests {
         assert!(uneven > 0 && uneven < 400, "{uneven} ms");
     }
 
-    /// The modes change when the machine does.
+    /// The modes change when the behaviour of the machine changes.
     #[test]
     fn a_change_of_the_machine_is_noticed() {
         let mut tempo = Tempo::new(2);

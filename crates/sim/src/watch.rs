@@ -1,4 +1,4 @@
-//! Early ends of a run: by request, or because it makes no progress.
+//! Early ends of a run: on request, or because the run makes no progress.
 
 use std::fmt::{self, Write as _};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -14,20 +14,20 @@ use crate::part::Part;
 use crate::plan::Plan;
 use crate::stalls::reason;
 
-/// Conditions that end a run, checked at every step of its progress. Clones share the flag.
+/// Conditions that end a run early, checked at every step of its progress. Clones share the flag.
 #[derive(Clone, Debug, Default)]
 pub struct Watch {
-    /// Ends the run at its next step when it becomes true.
+    /// Flag that ends the run at its next step when it becomes true.
     pub stop: Arc<AtomicBool>,
-    /// Ends the run when no packet has been delivered for this simulated time while ops are
-    /// outstanding; `None`: never. Checked at the end of whole steps of the run's progress and where the plan
-    /// stops it, so that recording does not change when it ends.
+    /// Simulated time without a delivered packet, while ops are outstanding, after which the run ends;
+    /// `None`: never. It is checked at the end of whole steps of the run's progress and where the plan stops
+    /// the run, so that recording does not change the time of the end.
     pub silence: Option<Span>,
-    /// Receives reports of flows without progress while the run goes on, of a few flows per run.
+    /// Receiver of reports of flows without progress during the run, for a few flows per run.
     pub tell: Option<Tell>,
-    /// Receives the state of runs while they go on.
+    /// Receiver of the state of runs in progress.
     pub monitor: Option<Monitor>,
-    /// The first failure of an algorithm from outside, for the caller of the runs.
+    /// First failure of an external algorithm, for the caller of the runs.
     pub fault: Arc<Mutex<Option<Fault>>>,
 }
 
@@ -51,18 +51,18 @@ pub(crate) struct Watcher {
     name: String,
     states: Option<States>,
     delivered: u64,
-    /// Time of the last step in which packets had been delivered.
+    /// Time of the last step by which packets had been delivered.
     since: Time,
 }
 
-/// Reason of a run that ended by request.
+/// Reason for the end of a run that was ended on request.
 pub const INTERRUPTED: &str = "interrupted";
 
 /// Maximum number of flows in a report.
 const NAMED_FLOWS: usize = 3;
 
 impl Watch {
-    /// Keeps the failure of an algorithm for the caller of the runs; returns its message.
+    /// Stores the failure of an algorithm for the caller of the runs, and returns its message.
     #[must_use]
     pub fn failed(&self, fault: Fault) -> String {
         let message = fault.message.clone();
@@ -70,7 +70,7 @@ impl Watch {
         message
     }
 
-    /// Returns the first failure of an algorithm, once.
+    /// Returns the first failure of an algorithm, and removes it.
     #[must_use]
     pub fn take_fault(&self) -> Option<Fault> {
         self.fault.lock().unwrap_or_else(PoisonError::into_inner).take()
@@ -88,12 +88,12 @@ impl Watcher {
         self.watch.stop.load(Ordering::Relaxed)
     }
 
-    /// Returns the reason if the run ends at `now` by request.
+    /// Returns the reason if the run ends at `now` on request.
     pub(crate) fn interrupted(&self) -> Option<String> {
         self.is_interrupted().then(|| INTERRUPTED.to_owned())
     }
 
-    /// Tells the monitor the state at `now`.
+    /// Passes the state at `now` to the monitor.
     pub(crate) fn tell<F: AlgorithmFactory>(
         &mut self,
         now: Time,
@@ -105,8 +105,8 @@ impl Watcher {
         }
     }
 
-    /// Returns the reason if the run ends at `now` because it makes no progress. The time of the end depends on the
-    /// times of the checks: check at steps that the plan alone determines.
+    /// Returns the reason if the run ends at `now` because it makes no progress. The time of the end depends
+    /// on the times of the checks, so check only at steps that the plan alone determines.
     pub(crate) fn stuck<F: AlgorithmFactory>(
         &mut self,
         now: Time,
@@ -119,7 +119,7 @@ impl Watcher {
         }
         let silent = now.since(self.since);
         if self.watch.silence.is_some_and(|limit| silent >= limit) {
-            // Without outstanding ops, silence is part of the scenario; check again later.
+            // Without outstanding ops, a time without packets is part of the scenario; it is checked again later.
             self.since = now;
             return report(now, silent, parts, plan);
         }
@@ -127,7 +127,7 @@ impl Watcher {
     }
 }
 
-/// Returns the waiting flows with their reasons; `None` if no flow waits.
+/// Returns the flows that wait, with their reasons; `None` if no flow waits.
 fn report<F: AlgorithmFactory>(
     now: Time,
     silent: Span,
@@ -184,14 +184,14 @@ fn describe<F: AlgorithmFactory>(now: Time, host: &Host<F>, id: FlowId) -> Optio
     Some((timeouts, text))
 }
 
-/// Returns the port with the most drops, or else the one with the longest queue; of several the
-/// first.
+/// Returns the port with the most drops or, if there are no drops, the port with the longest queue. Of equal
+/// ports it is the first.
 fn queue<F: AlgorithmFactory>(now: Time, parts: &[Part<F>]) -> String {
     let mut fullest: Option<(Bytes, String)> = None;
     let mut worst: Option<(u64, String)> = None;
     let ports = parts.first().map(|part| part.world.network.ports());
     for port in ports.into_iter().flatten() {
-        // In the order of the ports, independent of their parts.
+        // Ports are visited in their order, independent of the parts.
         let Some(part) = parts.iter().find(|part| part.owns(port)) else { continue };
         let network = &part.world.network;
         let held = network.queue_bytes(port, now);

@@ -1,7 +1,7 @@
 //! Events of a part of the network, window by window: see [`Calendar`].
 //!
-//! All packets that arrive at switches in a window pass them, are sorted by the ports by which they
-//! leave, and then each port takes its packets in one step. Hosts run their events one by one.
+//! All packets that arrive at switches in a window pass the switches together and are sorted by egress port.
+//! Then each port takes its packets in one step. Hosts run their events one by one.
 
 use apus_cc::AlgorithmFactory;
 use apus_fabric::{FabricEvent, Flight, InFlight, PacketRef, opposite};
@@ -15,7 +15,7 @@ use crate::world::{Entity, Scheduler, World};
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Handled {
     pub(crate) events: u64,
-    /// See [`Handled::hash`], before the second multiplication.
+    /// Sum of hashes before the second multiplication, see [`Handled::hash`].
     sum: u64,
 }
 
@@ -26,10 +26,10 @@ impl Handled {
         self.sum = self.sum.wrapping_add(mixed(now, entity));
     }
 
-    /// Returns the sum over all events of a hash of (time, entity): independent of their order, so that
-    /// the sum over all parts can be compared. Two rounds of multiplication mix time and entity well
-    /// enough that two sets of events with the same sum are the same set; the second one, of the sum,
-    /// multiplies every event.
+    /// Returns the sum over all events of a hash of (time, entity). The sum does not depend on the order of
+    /// the events, so the sums of parts can be added and compared. Two rounds of multiplication mix time and
+    /// entity well enough that two sets of events with the same sum are the same set. The second round, of
+    /// the sum, multiplies every event.
     pub(crate) fn hash(&self) -> u64 {
         self.sum.wrapping_mul(0xd6e8_feb8_6659_fd93)
     }
@@ -42,20 +42,21 @@ fn mixed(now: Time, entity: u32) -> u64 {
     key ^ (key >> 32)
 }
 
-/// Number of ports by which the data of ports is prefetched, and of packets by which that of packets at hosts is.
+/// Prefetch distance: in ports for the data of ports, in packets for the data of packets at hosts.
 const AHEAD: usize = 4;
 
 /// A packet that has arrived, in a window.
 #[derive(Clone, Copy, Debug, Default)]
 struct Arrived {
-    /// Time since the begin of the window in the upper half, the link in the lower one: the order of the packets of a port.
+    /// Time since the start of the window in the upper half, the link in the lower half: the order of the
+    /// packets of a port.
     key: u64,
     packet: PacketRef,
     bytes: u32,
 }
 
 impl Arrived {
-    /// Returns a packet of `bytes` in a window that begins at `start`.
+    /// Converts a flight of `bytes` in a window that starts at `start`.
     #[inline(always)]
     fn new(flight: &Flight, bytes: u32, start: u64) -> Self {
         let since = flight.arrives.as_ps() - start;
@@ -66,7 +67,7 @@ impl Arrived {
         }
     }
 
-    /// Returns the packet in a window that begins at `start`.
+    /// Returns the flight in a window that starts at `start`.
     #[inline(always)]
     fn at(self, start: u64) -> InFlight {
         let arrives = Time::from_ps(start + (self.key >> u32::BITS));
@@ -77,14 +78,14 @@ impl Arrived {
 /// Packets that arrive in a window: at switches by egress port, at hosts by the host's own port.
 #[derive(Debug, Default)]
 pub(crate) struct Batch {
-    /// Packets that are being taken from the calendar, and ports to be served before.
+    /// Packets that are being taken from the calendar, and ports to be served before them.
     chunk: Vec<Flight>,
     to_serve: Vec<(Time, PortId)>,
     /// Places with events in the window, in order.
     places: Vec<u32>,
-    /// Packets in any order, each with its port.
+    /// Arrived packets in any order, each with its port.
     arrived: Vec<(Arrived, PortId)>,
-    /// Ports by which they leave, and ports with events of their own.
+    /// Egress ports of these packets, and ports with events of their own.
     used: Vec<PortId>,
     due: Vec<PortId>,
     /// By port: number of its packets, or their end in `sorted`; 0 for other ports.
@@ -121,9 +122,9 @@ impl Batch {
     }
 }
 
-/// Sorts packets by time, and packets of the same time by link; those of one link stay in their order, since packets that an
-/// impairment held back may arrive at the same time. Packets of each link are mostly sorted, which makes the sort fast for a few
-/// links.
+/// Sorts packets by time, and packets of the same time by link. Packets of one link keep their order, because
+/// packets that an impairment held back may arrive at the same time. The packets of each link are mostly
+/// sorted, so the sort is fast for few links.
 #[inline]
 fn sort_by_time(packets: &mut [Arrived]) {
     const FEW: usize = 24;
@@ -176,8 +177,8 @@ impl<F: AlgorithmFactory> Part<F> {
         self.batch = batch;
     }
 
-    /// Prefetches the data of the next hosts, each step one host after the previous one: host and port, flows, and what
-    /// the flow of the first packet stores elsewhere.
+    /// Prefetches the data of the next hosts in stages, one host apart: host and port, then flows, then the
+    /// data that the flow of the first packet stores elsewhere.
     #[inline]
     fn look_ahead_at_hosts(&mut self, places: &[u32], first: Option<&Arrived>) {
         let mut place = |n: usize| Some(calendar(&mut self.world).place(*places.get(n)?));
@@ -204,7 +205,7 @@ impl<F: AlgorithmFactory> Part<F> {
         }
     }
 
-    /// Runs all events before `limit` at the host of a place: the first `count` of `sorted` arrive there.
+    /// Runs all events before `limit` at the host of a place. The first `count` packets of `sorted` arrive there.
     fn run_host(&mut self, index: u32, sorted: &[Arrived], count: usize, limit: Time) {
         let start = calendar(&mut self.world).start();
         let place = calendar(&mut self.world).place(index);
@@ -232,7 +233,7 @@ impl<F: AlgorithmFactory> Part<F> {
             if now >= limit {
                 return calendar(world).finish(index, now);
             }
-            // At the same time in the order of the entities.
+            // Of events at the same time, the order is that of the entities.
             world.now = now;
             if let Some(packet) = next.filter(|packet| packet.arrives == now) {
                 taken += 1;
@@ -268,7 +269,8 @@ fn calendar<F: AlgorithmFactory>(world: &mut World<F>) -> &mut Calendar {
     world.pending.calendar()
 }
 
-/// Begins a window: packets that wait enter their links in time, and ports of switches with events of their own are found.
+/// Begins a window: queued packets enter their links in time, and the ports of switches with events of their
+/// own are collected.
 fn begin<F: AlgorithmFactory>(world: &mut World<F>, batch: &mut Batch, limit: Time) {
     calendar(world).take_to_serve(&mut batch.to_serve);
     for (time, port) in batch.to_serve.drain(..) {
@@ -292,7 +294,7 @@ fn begin<F: AlgorithmFactory>(world: &mut World<F>, batch: &mut Batch, limit: Ti
     }
 }
 
-/// All packets that arrive at switches before `limit` pass them.
+/// Passes all packets that arrive before `limit` through their switches.
 fn pass_switches<F: AlgorithmFactory>(
     world: &mut World<F>,
     batch: &mut Batch,
@@ -327,7 +329,7 @@ fn pass_switches<F: AlgorithmFactory>(
     }
 }
 
-/// Gives packets that do not arrive before `limit` back to the calendar.
+/// Returns packets that do not arrive before `limit` to the calendar.
 fn put_off(chunk: &mut Vec<Flight>, limit: Time, to_host: bool, scheduler: &mut Scheduler<'_>) {
     chunk.retain(|flight| {
         let is_due = flight.arrives < limit;
@@ -338,7 +340,7 @@ fn put_off(chunk: &mut Vec<Flight>, limit: Time, to_host: bool, scheduler: &mut 
     });
 }
 
-/// Each port of a switch takes its packets.
+/// Runs each port of a switch that has packets or events of its own.
 fn run_ports<F: AlgorithmFactory>(
     world: &mut World<F>,
     batch: &mut Batch,
@@ -372,12 +374,12 @@ fn run_ports<F: AlgorithmFactory>(
     }
     batch.used.clear();
     for port in batch.due.drain(..) {
-        // The port may also have had packets.
+        // If the port also had packets, its own events have already run.
         run_port(world, core::iter::empty(), handled, port, limit);
     }
 }
 
-/// Finds the hosts with events before `limit`, and sorts the packets that arrive there.
+/// Collects the hosts with events before `limit`, and sorts the packets that arrive there.
 fn reach_hosts<F: AlgorithmFactory>(world: &mut World<F>, batch: &mut Batch, limit: Time) {
     let start = calendar(world).start();
     let has_later = calendar(world).has_later(limit);
@@ -415,7 +417,7 @@ fn run_port<F: AlgorithmFactory>(
     calendar(world).begin(place);
     loop {
         let due = calendar(world).next_own(place);
-        // At the same time arrivals come first.
+        // Of events at the same time, arrivals come first.
         if let Some(first) = packets.next_if(|first| first.arrives <= due) {
             let (network, mut scheduler) = world.network();
             if !network.enter_unhindered(port, &first, &mut scheduler) {
@@ -436,7 +438,7 @@ fn run_port<F: AlgorithmFactory>(
 mod tests {
     use super::*;
 
-    /// However many there are, packets of one instant are in the order of their links.
+    /// Packets of one instant are in the order of their links, for any number of packets.
     #[test]
     fn packets_of_one_instant_are_in_the_order_of_links() {
         for count in [8_u32, 24, 25, 400] {
@@ -451,7 +453,7 @@ mod tests {
         }
     }
 
-    /// Packets of one link at one instant stay in their order, the queue's.
+    /// Packets of one link at one instant keep their order, which is that of the queue.
     #[test]
     fn packets_of_one_link_and_instant_stay_in_order() {
         for count in [24_u32, 25, 400] {

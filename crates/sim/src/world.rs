@@ -21,14 +21,15 @@ use crate::packets::PacketSizes;
 use crate::queue::EventQueue;
 use crate::record::Recorder;
 
-/// Entities: for each kind of a port's events the ports, then the hosts.
+/// Numbering of entities: for each kind of port event all ports, then the hosts.
 ///
-/// The number of an entity orders events of the same time and identifies them in the hash of all events. Its place in an
-/// event queue, in the same order, leaves out kinds of events that cannot occur.
+/// The number of an entity orders events of the same time and identifies them in the hash of all events. The
+/// *place* of an entity is its position in an event queue. Places are in the order of the numbers, but omit
+/// kinds of events that cannot occur.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Entities {
     ports: u32,
-    /// Place of the first host. If ports only have arrivals, as many as there are ports; otherwise its number.
+    /// Place of the first host: the number of ports if ports have only arrivals, otherwise the number of that host.
     first_host: u32,
 }
 
@@ -58,7 +59,7 @@ impl Entities {
         self.first_host + hosts
     }
 
-    /// Returns the number of a port's event, which is its place too.
+    /// Returns the number of a port's event, which is also its place.
     #[inline]
     pub(crate) fn fabric(self, event: FabricEvent) -> u32 {
         debug_assert!(
@@ -89,7 +90,7 @@ impl Entities {
         }
     }
 
-    /// Returns the port at whose link's end a packet arrives, if that is the event at a place.
+    /// Returns the port at the end of whose link a packet arrives, if the event at a place is an arrival.
     #[inline]
     pub(crate) fn arrival(self, place: u32) -> Option<PortId> {
         (place < self.ports).then(|| PortId::new(place))
@@ -118,14 +119,14 @@ impl Entities {
 #[expect(clippy::large_enum_variant, reason = "there is one per part of the network")]
 #[derive(Debug)]
 pub(crate) enum Pending {
-    /// In one order for all entities.
+    /// One order for all entities.
     Queue(EventQueue),
     /// By node, for a network whose nodes do not affect each other without delay.
     Calendar(Box<Calendar>),
 }
 
 impl Pending {
-    /// Returns the calendar of a part that goes window by window.
+    /// Returns the calendar of a part that runs window by window.
     #[inline(always)]
     pub(crate) fn calendar(&mut self) -> &mut Calendar {
         match self {
@@ -142,11 +143,11 @@ pub(crate) struct Scheduler<'a> {
     entities: Entities,
 }
 
-/// Packets on links that lead to several parts, and ports of such links, until the end of a window.
+/// Packets on links that lead to several parts, and ports of such links, kept until the end of a window.
 #[derive(Debug, Default)]
 pub(crate) struct ToParts {
     pub(crate) flights: Vec<Flight>,
-    /// Ports to be served first.
+    /// Ports to be served before the packets are sorted by part.
     pub(crate) to_serve: Vec<PortId>,
 }
 
@@ -199,11 +200,11 @@ pub(crate) struct World<F: AlgorithmFactory> {
     pub(crate) entities: Entities,
     pub(crate) metrics: Metrics,
     pub(crate) sizes: PacketSizes,
-    /// Class of acknowledgements and read requests, if it is not that of their flow.
+    /// Traffic class of acknowledgements and read requests; `None`: the class of their flow.
     pub(crate) ack_class: Option<ClassId>,
-    /// Whether any flow is credit-based, and ports are divided for credits.
+    /// Whether any flow is credit-based, so that ports have a class for credits.
     pub(crate) credits: bool,
-    /// Time of the current event; between phases, the end of the last one.
+    /// Time of the current event; between phases, end of the previous phase.
     pub(crate) now: Time,
     pub(crate) to_parts: ToParts,
     /// Notices for senders of messages of jobs, which the part passes on.
@@ -216,7 +217,7 @@ pub(crate) struct World<F: AlgorithmFactory> {
     pub(crate) workloads: Option<Box<WorkloadMetrics>>,
     /// Records of ops and packets, if the run is recorded.
     pub(crate) recorder: Option<Box<Recorder>>,
-    /// Connections that use some of their hosts' ports.
+    /// Connections that use only some of their hosts' ports, with these ports.
     pub(crate) terminals: BTreeMap<u32, (Terminal, Terminal)>,
 }
 
@@ -253,7 +254,7 @@ impl<F: AlgorithmFactory> World<F> {
         }
     }
 
-    /// Returns the class of a packet of a flow of class `flow`.
+    /// Returns the traffic class of a packet of a flow whose class is `flow`.
     #[inline]
     pub(crate) fn class_of(&self, body: &Body, flow: ClassId) -> ClassId {
         if self.credits {
@@ -262,7 +263,7 @@ impl<F: AlgorithmFactory> World<F> {
         match (self.ack_class, body) {
             (None, _) => flow,
             (Some(_), Body::Data(segment)) if segment.length > 0 => flow,
-            // Its delay is to be that of data (uet-htsim 40ccb05, `sendProbe`).
+            // A probe must measure the delay of data (uet-htsim 40ccb05, `sendProbe`).
             (Some(_), Body::Control(Control::Probe { .. })) => flow,
             (Some(class), _) => class,
         }
@@ -287,7 +288,7 @@ impl<F: AlgorithmFactory> World<F> {
         network.send_held(host, packet, &mut scheduler) == Sent::Accepted
     }
 
-    /// Sends a packet by the port of the host at which its route begins. Returns `false` if the port dropped it.
+    /// Sends a packet through the port of the host at which its route begins. Returns `false` if the port dropped it.
     #[inline(always)]
     pub(crate) fn send_by(&mut self, host: HostId, port: PortId, packet: InFlight) -> bool {
         let (network, mut scheduler) = self.network();
@@ -301,8 +302,8 @@ impl<F: AlgorithmFactory> World<F> {
         network.handle(now, event, &mut scheduler)
     }
 
-    /// Returns the ports of the arrivals this many events after the next one, as far as these are
-    /// known and are arrivals.
+    /// Returns the ports of the arrivals this many events after the next one; `None` for an event that is not
+    /// known or not an arrival.
     #[inline(always)]
     pub(crate) fn upcoming(&self, [a, b, c]: [usize; 3]) -> [Option<PortId>; 3] {
         let Pending::Queue(queue) = &self.pending else { return [None; 3] };
@@ -332,7 +333,7 @@ impl<F: AlgorithmFactory> World<F> {
     pub(crate) fn reroute(&mut self, host: HostId, flow: &mut HostFlow) {
         let key = u64::from(flow.connection);
         let (own, other) = self.ends(host, flow);
-        // There was a path when the flow was opened; a label only selects one of the paths.
+        // A path existed when the flow was opened; a label only selects one of the paths.
         if let Ok(route) = self.network.reroute(own, other, key, flow.path_label) {
             flow.route = route;
         }
@@ -352,7 +353,7 @@ impl<F: AlgorithmFactory> World<F> {
 mod tests {
     use super::*;
 
-    /// Places of all events of 3 ports, and of 2 hosts, are distinct and in the order of the numbers.
+    /// The places of all events of 3 ports and 2 hosts are distinct and in the order of the numbers.
     #[test]
     fn places_are_in_the_order_of_numbers() {
         let port = PortId::new;

@@ -14,9 +14,9 @@ use crate::schema;
 /// Maximum number of rows of a batch.
 pub const BATCH_ROWS: usize = 8192;
 
-/// Record batches of the rows of a table, made one at a time: memory does not depend on the number of rows.
+/// Record batches of the rows of a table, made one at a time, so that the memory does not depend on the number of rows.
 ///
-/// A batch is an error if a row has other cells than the table's columns.
+/// A batch is an error if the cells of a row do not match the columns of the table.
 #[derive(Debug)]
 pub struct Batches<I> {
     schema: SchemaRef,
@@ -81,7 +81,7 @@ impl<I: Iterator<Item: Cells>> RecordBatchReader for Batches<I> {
     }
 }
 
-/// A column of a batch while it grows.
+/// A column of a batch under construction.
 enum Builder {
     Flag(BooleanBuilder),
     Count(UInt64Builder),
@@ -99,7 +99,7 @@ impl Builder {
         }
     }
 
-    /// Appends a cell; returns `false` if its type is not that of the column.
+    /// Appends a cell. Returns `false` if the type of the cell is not that of the column.
     fn append(&mut self, value: Value<'_>) -> bool {
         match (self, value) {
             (Self::Flag(column), Value::Flag(flag)) => column.append_value(flag),
@@ -178,7 +178,7 @@ mod tests {
         assert_eq!(column("size_bytes").as_primitive::<UInt64Type>().value(0), 1 << 40);
         assert_eq!(column("slowdown").as_primitive::<Float64Type>().value(0), 1.0 / 3.0);
         assert_eq!(column("kind").as_string::<i32>().value(0), "write");
-        // A number that is not finite is missing, as in CSV.
+        // A number that is not finite counts as missing, as in CSV.
         assert!(column("complete_us").is_null(0) && column("latency_us").is_null(0));
     }
 

@@ -9,7 +9,7 @@ use apus_sim::columns::{Cells, Table};
 /// decimals.
 ///
 /// # Errors
-/// If `out` cannot be written, or a row does not have the columns of the table.
+/// If `out` fails, or if a row does not have the columns of the table.
 pub fn write_csv(
     out: impl Write,
     table: &Table,

@@ -10,14 +10,13 @@ use parquet::file::properties::WriterProperties;
 
 use crate::Batches;
 
-/// Rows of a row group, which is in memory until it is written.
+/// Number of rows of a row group, which is in memory until it is written.
 const GROUP_ROWS: usize = 1 << 16;
 
-/// Writes the rows of a table as Parquet, compressed with Snappy. Readers with Arrow find the schema with its
-/// metadata in the file.
+/// Writes the rows of a table as Parquet, compressed with Snappy. The file contains the Arrow schema with its metadata.
 ///
 /// # Errors
-/// If `out` cannot be written, or a row does not have the columns of the table.
+/// If `out` fails, or if a row does not have the columns of the table.
 pub fn write_parquet(
     out: impl Write + Send,
     table: &Table,
@@ -43,7 +42,7 @@ pub fn write_parquet(
 /// compression.
 ///
 /// # Errors
-/// If `out` cannot be written, or a row does not have the columns of the table.
+/// If `out` fails, or if a row does not have the columns of the table.
 pub fn write_arrow(
     out: impl Write,
     table: &Table,

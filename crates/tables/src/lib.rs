@@ -1,8 +1,8 @@
 //! Tables of Apus's results in the formats of data tools: Arrow record batches, Parquet, Arrow files and CSV.
 //!
-//! A table is declared where its rows are made (`apus_sim::columns`). Its Arrow schema has a type for each column, and
-//! the unit, the definition and the aggregation as metadata. Rows become batches one at a time, so that a table of any
-//! length needs the memory of one batch.
+//! A table is declared where its rows are created (`apus_sim::columns`). Its Arrow schema has a type for each
+//! column, and the unit, the definition and the aggregation as metadata. Rows become batches one at a time,
+//! so a table of any length needs the memory of one batch.
 //!
 //! ```
 //! use apus_sim::columns::FlowRow;

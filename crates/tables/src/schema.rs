@@ -8,8 +8,9 @@ use arrow_schema::{DataType, Field, Schema, SchemaRef};
 
 /// Returns the schema of a table.
 ///
-/// Metadata of a field: `definition`, `aggregation`, and `unit` if it has one. Metadata of the schema: `table`, its
-/// name; `row`, the meaning of a row; and `apus_version`. Every field is nullable: a missing value is null.
+/// Metadata of a field: `definition`, `aggregation`, and `unit` if the column has a unit. Metadata of the
+/// schema: `table`, the name of the table; `row`, the meaning of a row; and `apus_version`. Every field is
+/// nullable: a missing value is null.
 #[must_use]
 pub fn schema(table: &Table) -> SchemaRef {
     let fields: Vec<Field> = table.columns.iter().map(field).collect();
@@ -27,7 +28,7 @@ fn field(column: &Column) -> Field {
     Field::new(&column.name, data_type(column), true).with_metadata(owned(&metadata))
 }
 
-/// Returns the Arrow type of a column. A number of a summary, which has no cells, is text.
+/// Returns the Arrow type of a column. A number of a summary, which has no cells, has the type of text.
 fn data_type(column: &Column) -> DataType {
     match column.cells {
         Some(CellType::Flag) => DataType::Boolean,

@@ -1,7 +1,7 @@
 //! Traces in the formats of other tools: packets for Wireshark ([`pcapng`]), events of flows for viewers of qlog
 //! ([`qlog`]), and timelines for Perfetto ([`perfetto`]).
 //!
-//! The transport over UDP writes packets and events as they occur, and the simulator's traces have the same formats.
+//! The UDP transport writes packets and events as they occur. The traces of the simulator have the same formats.
 //!
 //! ```
 //! use apus_traces::perfetto::Timeline;

@@ -1,7 +1,8 @@
 //! Packet captures in the pcapng format with nanosecond timestamps, for Wireshark and similar tools.
 //!
-//! A datagram is written as a raw IP packet with an IP and a UDP header made from its addresses, traffic class and TTL. Format: IETF draft-ietf-opsawg-pcapng, §4; link type
-//! 101 (LINKTYPE_RAW). `tools/wireshark/apus.lua` dissects the contents.
+//! Each datagram is written as a raw IP packet, with IP and UDP headers made from its addresses, traffic
+//! class and TTL. Format: IETF draft-ietf-opsawg-pcapng, §4; link type 101 (LINKTYPE_RAW).
+//! `tools/wireshark/apus.lua` dissects the contents.
 
 use std::io::{self, Write};
 use std::net::{IpAddr, SocketAddr};
@@ -21,7 +22,7 @@ const IF_NAME: u16 = 2;
 const IF_TSRESOL: u16 = 9;
 const EPB_FLAGS: u16 = 2;
 
-/// The direction of a datagram.
+/// Direction of a datagram.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Direction {
     /// Received.
@@ -30,7 +31,7 @@ pub enum Direction {
     Out,
 }
 
-/// A datagram and what its IP header says.
+/// A datagram with the contents of its IP header.
 #[derive(Clone, Copy, Debug)]
 pub struct Captured<'a> {
     /// Number of the interface, in the order of [`Pcapng::interface`].
@@ -49,7 +50,7 @@ pub struct Captured<'a> {
     pub ttl: u8,
     /// Payload.
     pub datagram: &'a [u8],
-    /// Bytes of the datagram that are kept; the lengths in the headers are those of the whole.
+    /// Number of bytes of the datagram that are kept. The lengths in the headers are those of the whole datagram.
     pub kept: usize,
 }
 
@@ -57,11 +58,11 @@ pub struct Captured<'a> {
 #[derive(Debug)]
 pub struct Pcapng<W> {
     out: W,
-    /// As the file says it: 0 is no limit.
+    /// Maximum number of bytes of a packet as the file states it; 0 means no limit.
     snap: u32,
     snap_bytes: usize,
     interfaces: u32,
-    /// The current block. Its memory is reused.
+    /// Current block. Its memory is reused.
     block: Vec<u8>,
 }
 
@@ -69,7 +70,7 @@ impl<W: Write> Pcapng<W> {
     /// Starts a file. At most `snap` bytes of each IP packet are kept (0: all).
     ///
     /// # Errors
-    /// The writer's error.
+    /// The error of the writer.
     pub fn new(out: W, snap: u32) -> io::Result<Self> {
         let snap_bytes = if snap == 0 { usize::MAX } else { snap as usize };
         let block = Vec::with_capacity(2048);
@@ -85,10 +86,10 @@ impl<W: Write> Pcapng<W> {
         Ok(file)
     }
 
-    /// Adds an interface of this name; returns its number.
+    /// Adds an interface of this name. Returns its number.
     ///
     /// # Errors
-    /// The writer's error.
+    /// The error of the writer.
     pub fn interface(&mut self, name: &str) -> io::Result<u32> {
         let number = self.interfaces;
         self.interfaces += 1;
@@ -130,7 +131,7 @@ impl<W: Write> Pcapng<W> {
         let kept = (whole - cut).min(self.snap_bytes);
         self.block.truncate(start + kept);
         self.pad();
-        // Both are below 2^17.
+        // Both values are below 2^17.
         self.block[lengths..lengths + 4].copy_from_slice(&(kept as u32).to_le_bytes());
         self.block[lengths + 4..lengths + 8].copy_from_slice(&(whole as u32).to_le_bytes());
         let direction: u32 = if packet.direction == Direction::In { 1 } else { 2 };
@@ -139,10 +140,10 @@ impl<W: Write> Pcapng<W> {
         self.end()
     }
 
-    /// Flushes, and gives the writer back.
+    /// Flushes the file and returns the writer.
     ///
     /// # Errors
-    /// The writer's error.
+    /// The error of the writer.
     pub fn finish(mut self) -> io::Result<W> {
         self.out.flush()?;
         Ok(self.out)
@@ -183,13 +184,13 @@ fn invalid(what: &str) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidInput, what)
 }
 
-/// Returns the IP header of a packet, of which the packet builder sets lengths and checksums.
+/// Returns the IP header of a packet. The packet builder sets the lengths and checksums.
 fn ip_header(packet: &Captured<'_>) -> io::Result<IpHeaders> {
     let tos = packet.traffic_class;
     match (packet.from.ip(), packet.to.ip()) {
         (IpAddr::V4(from), IpAddr::V4(to)) => {
             let header = Ipv4Header {
-                // Both fields take every value of their bits.
+                // Every bit pattern of both fields is valid.
                 dscp: IpDscp::try_new(tos >> 2).unwrap_or_default(),
                 ecn: IpEcn::try_new(tos & 0b11).unwrap_or_default(),
                 dont_fragment: true,

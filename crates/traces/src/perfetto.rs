@@ -1,7 +1,8 @@
 //! Timelines in Perfetto's trace format, for <https://ui.perfetto.dev>.
 //!
-//! A trace is a sequence of `TracePacket`s (protos/perfetto/trace/trace.proto of Perfetto). Tracks are described first;
-//! events then refer to them. The messages below have the fields that are written, with the numbers of that schema.
+//! A trace is a sequence of `TracePacket`s (protos/perfetto/trace/trace.proto of Perfetto). Tracks are
+//! described first; events then refer to them. The messages below contain only the fields that are written,
+//! with the numbers of that schema.
 
 use std::io::{self, Write};
 
@@ -77,7 +78,7 @@ const COUNTER: i32 = 4;
 
 /// Key of `Trace.packet`: field 1, with a length.
 const PACKET_KEY: u8 = 0x0a;
-/// All packets are of one sequence, as those of one writer.
+/// All packets belong to one sequence, because they have one writer.
 const SEQUENCE: u32 = 1;
 
 /// A track of a timeline.
@@ -95,7 +96,8 @@ pub enum Detail<'a> {
     Text(&'a str),
 }
 
-/// Writes a timeline. Times have a resolution of a nanosecond. Dropping it does not flush: call [`Timeline::finish`].
+/// Writer of a timeline. Times have a resolution of one nanosecond. Dropping it does not flush: call
+/// [`Timeline::finish`].
 #[derive(Debug)]
 pub struct Timeline<W> {
     out: W,
@@ -109,11 +111,11 @@ impl<W: Write> Timeline<W> {
         Self { out, tracks: 0, buffer: Vec::new() }
     }
 
-    /// Adds a track of slices and instants, within `parent` if there is one. Slices of a track may contain each other but not
-    /// overlap otherwise. Tracks of one name and parent are shown as one.
+    /// Adds a track of slices and instants, within `parent` if there is one. Slices of a track may be nested,
+    /// but must not overlap otherwise. Tracks with the same name and parent are displayed as one.
     ///
     /// # Errors
-    /// The writer's error.
+    /// The error of the writer.
     pub fn track(&mut self, name: &str, parent: Option<Track>) -> io::Result<Track> {
         self.describe(name, parent, None)
     }
@@ -121,7 +123,7 @@ impl<W: Write> Timeline<W> {
     /// Adds a track of values over time, in `unit`.
     ///
     /// # Errors
-    /// The writer's error.
+    /// The error of the writer.
     pub fn counter(&mut self, name: &str, unit: &str, parent: Option<Track>) -> io::Result<Track> {
         self.describe(name, parent, Some(CounterDescriptor { unit_name: Some(unit.to_owned()) }))
     }
@@ -146,7 +148,7 @@ impl<W: Write> Timeline<W> {
     /// Adds a slice from `begin` to `end`.
     ///
     /// # Errors
-    /// The writer's error.
+    /// The error of the writer.
     pub fn slice(
         &mut self,
         track: Track,
@@ -161,7 +163,7 @@ impl<W: Write> Timeline<W> {
     /// Adds an event without duration.
     ///
     /// # Errors
-    /// The writer's error.
+    /// The error of the writer.
     pub fn instant(
         &mut self,
         track: Track,
@@ -172,10 +174,10 @@ impl<W: Write> Timeline<W> {
         self.event(track, at, INSTANT, Some(name), details)
     }
 
-    /// Adds the value of a counter from `at` on.
+    /// Sets the value of a counter from `at` onwards.
     ///
     /// # Errors
-    /// The writer's error.
+    /// The error of the writer.
     pub fn value(&mut self, counter: Track, at: Time, value: f64) -> io::Result<()> {
         let event = TrackEvent {
             kind: Some(COUNTER),
@@ -231,10 +233,10 @@ impl<W: Write> Timeline<W> {
         self.out.write_all(&self.buffer)
     }
 
-    /// Flushes, and gives the writer back.
+    /// Flushes the file and returns the writer.
     ///
     /// # Errors
-    /// The writer's error.
+    /// The error of the writer.
     pub fn finish(mut self) -> io::Result<W> {
         self.out.flush()?;
         Ok(self.out)
@@ -247,8 +249,8 @@ mod tests {
 
     use super::{Detail, Timeline};
 
-    /// The bytes were computed by hand by the encoding rules of protocol buffers and the field numbers of Perfetto's
-    /// trace_packet.proto, track_descriptor.proto and track_event.proto.
+    /// The bytes were computed by hand from the encoding rules of protocol buffers and the field numbers of
+    /// Perfetto's trace_packet.proto, track_descriptor.proto and track_event.proto.
     #[test]
     fn messages_have_the_fields_of_perfettos_schema() {
         let mut timeline = Timeline::new(Vec::new());

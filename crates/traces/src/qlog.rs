@@ -1,9 +1,10 @@
-//! Events of flows in the format qlog.
+//! Events of flows in the qlog format.
 //!
-//! The text follows draft-ietf-quic-qlog-main-schema-12: a sequential trace (`QlogFileSeq`) as JSON text sequences (RFC 7464).
-//! The events have a schema of their own, [`EVENT_SCHEMA`], since the packets are not QUIC's; where QUIC's events fit, names and
-//! fields are theirs (draft-ietf-quic-qlog-quic-events). docs/operations.md lists the events. No event contains payload
-//! or keys.
+//! The text follows draft-ietf-quic-qlog-main-schema-12: a sequential trace (`QlogFileSeq`) as JSON text
+//! sequences (RFC 7464). The events have their own schema, [`EVENT_SCHEMA`], because the packets are not
+//! those of QUIC. Where events of QUIC fit, names and fields are taken from them
+//! (draft-ietf-quic-qlog-quic-events). docs/operations.md lists the events. No event contains payload or
+//! keys.
 
 use std::io::{self, Write};
 use std::net::SocketAddr;
@@ -13,10 +14,10 @@ use apus_transport::{FlowCounters, RttSample};
 use apus_units::{Span, Time};
 use apus_wire::{Body, Header, SegmentKind};
 
-/// The URI of the events' schema.
+/// URI of the schema of the events.
 pub const EVENT_SCHEMA: &str = "urn:apus:qlog:events:apus-1";
 
-/// Begins and ends a text of a JSON text sequence (RFC 7464 §2.2).
+/// Character before each text of a JSON text sequence (RFC 7464 §2.2).
 const RECORD_SEPARATOR: u8 = 0x1e;
 const LINE_FEED: u8 = b'\n';
 
@@ -25,14 +26,14 @@ const LINE_FEED: u8 = b'\n';
 pub enum Clock {
     /// A monotonic clock that began at this time, in nanoseconds since 1970 (UTC).
     Monotonic(u64),
-    /// That of a simulation, which began at 0.
+    /// Clock of a simulation, which began at 0.
     Simulated,
 }
 
-/// Side of a connection.
+/// Role of a host in a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum VantagePoint {
-    /// The host that opened it.
+    /// Host that opened the connection.
     Client,
     /// Its peer.
     Server,
@@ -47,7 +48,7 @@ pub struct PacketPath {
     pub ev: Option<u16>,
 }
 
-/// Returns the first record of a file: the trace without its events. `title` needs no escapes in JSON.
+/// Returns the first record of a file: the trace without its events. `title` must not need JSON escapes.
 #[must_use]
 pub fn header(title: &str, clock: Clock, vantage_point: VantagePoint) -> Vec<u8> {
     let clock = match clock {
@@ -76,7 +77,7 @@ pub fn header(title: &str, clock: Clock, vantage_point: VantagePoint) -> Vec<u8>
     header
 }
 
-/// Writes events as text. It keeps the counters of each flow, from which losses follow.
+/// Writer of events as text. It stores the counters of each flow and derives losses from their changes.
 #[derive(Clone, Debug)]
 pub struct Events {
     from: Time,
@@ -86,24 +87,24 @@ pub struct Events {
 }
 
 impl Events {
-    /// Returns a writer of events of a connection with this number of flows, whose times count from `from`.
+    /// Returns a writer for the events of a connection with this number of flows. Times count from `from`.
     #[must_use]
     pub fn new(from: Time, flows: usize) -> Self {
         Self { from, counters: vec![FlowCounters::default(); flows], out: Vec::new() }
     }
 
-    /// Returns the text that has been written since the last call of [`Events::clear`].
+    /// Returns the text written since the last call of [`Events::clear`].
     #[must_use]
     pub fn text(&self) -> &[u8] {
         &self.out
     }
 
-    /// Forgets the text. Its memory is reused.
+    /// Clears the text and keeps its memory.
     pub fn clear(&mut self) {
         self.out.clear();
     }
 
-    /// Adds an event, whose data `members` writes.
+    /// Adds an event whose data `members` writes.
     fn event(
         &mut self,
         now: Time,
@@ -119,7 +120,7 @@ impl Events {
         out.extend_from_slice(b"}}\n");
     }
 
-    /// The connection is open. `algorithm` needs no escapes in JSON.
+    /// Adds the event that the connection is open. `algorithm` must not need JSON escapes.
     pub fn started(&mut self, now: Time, ends: [SocketAddr; 2], algorithm: &str) {
         let (flows, [local, remote]) = (self.counters.len(), ends);
         self.event(now, "connection_started", |out| {
@@ -135,7 +136,8 @@ impl Events {
         });
     }
 
-    /// A packet of `length` bytes was sent, or received; `path` if the flow has several.
+    /// Adds the event that a packet of `length` bytes was sent or received. `path` is given if the flow has
+    /// several paths.
     pub fn packet(
         &mut self,
         now: Time,
@@ -167,7 +169,7 @@ impl Events {
         });
     }
 
-    /// The state of a flow has changed, by an acknowledgement with this sample or by a timeout.
+    /// Adds the event that an acknowledgement with this sample, or a timeout, has changed the state of a flow.
     pub fn flow(
         &mut self,
         now: Time,
@@ -218,12 +220,12 @@ impl Events {
         });
     }
 
-    /// The length of full packets has changed.
+    /// Adds the event that the length of full packets has changed.
     pub fn mtu(&mut self, now: Time, before: u32, mtu: u32) {
         self.event(now, "mtu_updated", |out| write!(out, "\"old\":{before},\"new\":{mtu}"));
     }
 
-    /// The connection has ended. `reason` needs no escapes in JSON.
+    /// Adds the event that the connection has ended. `reason` must not need JSON escapes.
     pub fn closed(&mut self, now: Time, reason: &str) {
         self.event(now, "connection_closed", |out| write!(out, "\"reason\":\"{reason}\""));
     }
@@ -245,7 +247,7 @@ fn packet_type(body: &Body) -> &'static str {
     }
 }
 
-/// Writes the content of a packet as a frame of QUIC's events, with types of its own.
+/// Writes the content of a packet as a frame of QUIC's events, with its own frame types.
 fn frame(out: &mut Vec<u8>, body: &Body) -> io::Result<()> {
     match body {
         Body::Data(segment) => {
@@ -296,7 +298,7 @@ fn frame(out: &mut Vec<u8>, body: &Body) -> io::Result<()> {
     }
 }
 
-/// Returns an instant of the real-time clock as RFC 3339 writes it, in UTC.
+/// Returns an instant of the real-time clock in the format of RFC 3339, in UTC.
 fn rfc_3339(unix_ns: u64) -> String {
     let (seconds, ms) = (unix_ns / 1_000_000_000, unix_ns / 1_000_000 % 1000);
     let (days, second) = (seconds / 86_400, seconds % 86_400);

@@ -1,4 +1,5 @@
-//! Cost of a data packet at both of its hosts: made, received, acknowledged, and its acknowledgement processed.
+//! Cost of a data packet at both of its hosts: sending, receiving, acknowledging, and processing
+//! the acknowledgement.
 
 use apus_algorithms::build;
 use apus_cc::FlowInfo;
@@ -9,7 +10,8 @@ use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_m
 
 const PACKETS: u64 = 10_000;
 
-/// Sends packets over `flows` flows in turn. Each takes 5 us there and is acknowledged by itself, as in the simulator.
+/// Sends packets over `flows` flows in turn. Each packet takes 5 us to the peer and is acknowledged
+/// separately, as in the simulator.
 fn exchange(flows: u32, algorithm: &str) {
     let factory = build(algorithm, None, &[]).expect("an algorithm with its defaults");
     let mut hosts = [0, 1].map(|_| Endpoint::new(EndpointConfig::default()));

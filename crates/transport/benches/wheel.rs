@@ -1,4 +1,4 @@
-//! Cost of the timing wheel per operation, at the sizes that matter: a thousand events of a
+//! Cost of the timing wheel per operation, at the relevant sizes: from a thousand events of a
 //! simulation to a million flows of a host.
 
 use core::hint::black_box;
@@ -91,8 +91,8 @@ fn insert_and_expire(c: &mut Criterion) {
     group.finish();
 }
 
-/// The hold model of event queues (Jones, CACM '86): remove the earliest, insert one later. Delays
-/// are as in a packet simulation: a serialization or propagation time, 0.1 to 10 us.
+/// The hold model of event queues (Jones, CACM '86): remove the earliest event, insert a later one.
+/// Delays are as in a packet simulation: a serialisation or propagation time, 0.1 to 10 us.
 fn hold(c: &mut Criterion) {
     const EVENTS: u64 = 100_000;
     let mut group = c.benchmark_group("wheel_hold");

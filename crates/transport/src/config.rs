@@ -2,17 +2,17 @@
 
 use apus_units::{Rate, Span};
 
-/// Settings of an endpoint; all flows of it share them.
+/// Settings of an endpoint, shared by all its flows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct EndpointConfig {
     /// Payload bytes of a full packet. deviation: Swift says
     /// "MTU-sized" (§3.4); 4096 B is the MTU of Falcon, Swift's successor (isekai v1.1).
     pub max_payload: u32,
-    /// Bytes of a data packet on the wire in addition to its payload, included in a pace that is
+    /// Bytes of a data packet on the wire in addition to its payload; they count in a pace that is
     /// given as a rate. deviation: the simulator's default.
     pub header_bytes: u32,
-    /// A packet is lost once a packet sent this many numbers later is acknowledged
-    /// (RFC 9002 §6.1.1: 3). Packet numbers are never reused, so this counts transmissions.
+    /// A packet is lost once a packet sent this many numbers later is acknowledged (RFC 9002
+    /// §6.1.1: 3). Packet numbers are never reused, so the distance counts transmissions.
     pub reorder_threshold: u64,
     /// Treatment of packets that arrive out of order.
     pub recovery: Recovery,
@@ -20,25 +20,36 @@ pub struct EndpointConfig {
     /// maximum number of queued answers to reads and atomic ops. Bounds the memory that a peer can use. deviation:
     /// the papers give none; 1024 is far above what any experiment submits.
     pub max_ops: u32,
-    /// Slot of the pacing and timeout wheel, as log2 of picoseconds: a timer fires at most this
-    /// much late. deviation: the paper gives none; 2^17 ps = 131 ns is far below a packet's RTT.
+    /// Slot width of the pacing and timeout wheel, as log2 of picoseconds: a timer fires late by at
+    /// most this width. deviation: the paper gives none; 2^17 ps = 131 ns is far below a packet's
+    /// RTT.
     pub timer_granularity_log2_ps: u32,
-    /// Abort a flow whose packets have gone unacknowledged for this long. `None`: never, as in the
-    /// paper, which has no such rule; the reset after `RETX_RESET_THRESHOLD` timeouts only slows.
+    /// Time without an acknowledgement after which a flow is aborted. `None`: never, as in the
+    /// paper, which has no such rule; its reset after `RETX_RESET_THRESHOLD` timeouts only slows
+    /// the flow.
     pub give_up_after: Option<Span>,
-    /// After [`Self::backs_off_after`] retransmission timeouts of equal length in a row, each further one doubles the timeout, up to
-    /// this length, unless the algorithm paces with a window below one packet, whose pacing delay is its back-off (Swift §3.4). Without it, an algorithm
-    /// whose timeout does not grow sends the same packets as often as that expires to a peer that takes none, such as one without
-    /// room for a message, or keeps links so busy that acknowledgements of a lower priority never pass. `None`: as in the papers.
-    /// Source: RFC 6298 §5.5. deviation: it doubles from the first timeout on; here the first ones stay those of the algorithm's
-    /// paper. 20 ms: no source; 50 probes per second and flow cost little, and find a peer that is ready again soon.
+    /// Upper limit of the doubled retransmission timeout. From the [`Self::backs_off_after`]-th
+    /// timeout of equal length in a row on, each one doubles the timeout up to this limit.
+    /// Exception: an algorithm that paces with a window below one packet, whose pacing delay is its
+    /// back-off (Swift §3.4).
+    ///
+    /// The doubling is for algorithms whose timeout does not grow. Without doubling, they
+    /// retransmit at every timeout to a peer that accepts none of the packets, for example because
+    /// it has no room for a message; or they keep links so busy that acknowledgements of a lower
+    /// priority never pass. `None`: as in the papers. Source: RFC 6298 §5.5. deviation: it doubles
+    /// from the first timeout on; here the first ones stay those of the algorithm's paper. 20 ms:
+    /// no source; 50 probes per second and flow cost little, and soon find a peer that is ready
+    /// again.
     pub max_backed_off: Option<Span>,
-    /// Timeouts of equal length in a row before the timeout doubles, and round trips in a row in which packets arrive trimmed, and
-    /// none with payload whole, before the flow waits for its timeout: with an algorithm that does not slow down, headers alone may
-    /// fill a link, so that no payload passes. deviation: no source; 256 are more than a flow of the papers' experiments
-    /// has that comes to an end, so that they keep the behaviour of their papers.
+    /// Number of timeouts of equal length in a row from which the timeout doubles. Also the number
+    /// of round trips in a row, in which packets arrive trimmed and none with payload arrives
+    /// whole, after which the flow waits for its timeout: with an algorithm that does not slow
+    /// down, headers alone may fill a link, so that no payload passes. deviation: no source; 256 is
+    /// more than any flow that ends in the papers' experiments has, so that these flows keep the
+    /// behaviour of their papers.
     pub backs_off_after: u32,
-    /// After every second timeout in a row, the first packet is new, so that a peer that has room for a newer message only gets it.
+    /// Whether the first packet after every second timeout in a row is new, so that a peer that has
+    /// room only for a newer message receives it.
     pub new_after_timeouts: bool,
     /// Kind of delay that the local NIC receive delay t6 - t5 counts as.
     pub local_rx_delay: LocalRx,
@@ -46,9 +57,9 @@ pub struct EndpointConfig {
     /// [`answer_read`](crate::Endpoint::answer_read), when the requested bytes are available.
     /// `false`: each read is answered on arrival of its request, as one-sided ops on memory are.
     pub reads_wait: bool,
-    /// Maximum rate of a flow's data packets, for any window: for a NIC that queues packets, in
-    /// which the flows of one host then share the queue. `None`: as fast as the caller polls, for a
-    /// NIC that pulls.
+    /// Maximum rate of a flow's data packets, independent of the window: for a NIC that queues
+    /// packets, whose queue the flows of one host share. `None`: as fast as the caller polls, for a
+    /// NIC that pulls packets.
     pub flow_rate: Option<Rate>,
 }
 

@@ -1,4 +1,4 @@
-//! Control packets of a flow: credits, their requests and stops, notifications.
+//! Control packets of a flow: credits, credit requests and stops, notifications.
 
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
@@ -17,27 +17,27 @@ use crate::streams::Finished;
 /// State of a flow whose algorithm sends control packets.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ControlState {
-    /// Credits not yet used, the oldest first: at most one per packet that waits.
+    /// Unused credits, the oldest first: at most one per packet that waits to be sent.
     held: VecDeque<CreditEcho>,
-    /// The number of the next control packet.
+    /// Number of the next control packet.
     next_seq: u64,
-    /// The number of the next credit.
+    /// Number of the next credit.
     next_credit: u32,
-    /// Control packets that arrived, so that each counts once.
+    /// Numbers of the control packets that arrived, so that each counts once.
     seen: ReceivedPackets,
     /// A request or a stop to be sent.
     pending: Option<SenderControl>,
-    /// The queues of turns that hold the flow.
+    /// The queues of turns that contain the flow.
     listed: Listed,
 }
 
-/// The queues of turns that hold a flow. Each holds it at most once; a place in a queue whose turn the flow no longer waits for is
-/// passed over.
+/// The queues of turns that contain a flow. Each contains it at most once; an entry whose turn the
+/// flow no longer waits for is skipped.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Listed {
     pub(crate) asked: bool,
     pub(crate) unasked: bool,
-    /// The group of flows with which its receiver half takes turns.
+    /// The group of flows that take turns with this one.
     pub(crate) group: u8,
 }
 
@@ -47,7 +47,7 @@ impl Listed {
     }
 }
 
-/// Returns a time as credits carry it.
+/// Returns a time in the format of credits.
 fn stamp(now: Time) -> u32 {
     // Modulo 2^32 by intent.
     (now.as_ps() / 1_000) as u32
@@ -66,10 +66,11 @@ fn control_of<P>(extra: &mut Option<Box<Extra<P>>>) -> Option<&mut ControlState>
 }
 
 impl<F: AlgorithmFactory> Flow<F> {
-    /// Returns the time at which the receiver half has a control packet to send, or a probe of a path is due.
+    /// Returns the time at which the receiver half has a control packet to send or a probe of a
+    /// path is due.
     #[inline]
     pub(crate) fn next_control(&self) -> Time {
-        // Most flows have none, and need not ask their half.
+        // Most flows have no such state and need not ask their receiver half.
         let Some(extra) = &self.extra else { return Time::MAX };
         let probe = extra.spread.as_ref().map_or(Time::MAX, |spread| spread.losses.probe_at());
         match extra.control {
@@ -92,13 +93,13 @@ impl<F: AlgorithmFactory> Flow<F> {
         control_of(&mut self.extra)?.held.pop_front()
     }
 
-    /// Returns `true` if a control packet of the sender half waits for its poll.
+    /// Returns `true` if a control packet of the sender half is ready to be polled.
     pub(crate) fn has_pending_control(&self) -> bool {
         let control = self.extra.as_ref().and_then(|extra| extra.control.as_ref());
         control.is_some_and(|control| control.pending.is_some())
     }
 
-    /// Returns the queues of turns that hold the flow; `None` without control packets.
+    /// Returns the queues of turns that contain the flow; `None` without control packets.
     pub(crate) fn listed(&mut self) -> Option<&mut Listed> {
         control_of(&mut self.extra).map(|control| &mut control.listed)
     }
@@ -141,7 +142,7 @@ impl<F: AlgorithmFactory> Flow<F> {
         Some(Header { flow: self.peer, seq, body: Body::Control(body) })
     }
 
-    /// Handles a control packet of `id`; `finish` gets each op that ends with it.
+    /// Handles a control packet of flow `id`; calls `finish` for each op that ends with it.
     pub(crate) fn on_control(
         &mut self,
         arrival: &Arrival,
@@ -163,13 +164,13 @@ impl<F: AlgorithmFactory> Flow<F> {
             Control::CreditStop => self.receiver.on_credit_stop(arrival.now),
             Control::Notification => self.algorithm.on_notification(arrival.now),
             Control::Grant { total } => self.algorithm.on_grant(arrival.now, *total),
-            // Not numbered as these packets are, and handled before.
+            // Probes have no numbers of this kind and are handled earlier.
             Control::Probe { .. } | Control::ProbeAnswer { .. } => return Handled::Refused,
         }
         Handled::Control
     }
 
-    /// Handles a credit: acknowledges data, and permits a packet if there is one.
+    /// Handles a credit: it acknowledges data, and permits a packet if one waits to be sent.
     fn on_credit(
         &mut self,
         arrival: &Arrival,

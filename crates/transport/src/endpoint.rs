@@ -103,8 +103,9 @@ pub enum Handled {
 const WHEEL_LEVELS: u32 = 6;
 /// 64 slots per level: an endpoint's wheel stays within a few kilobytes.
 const WHEEL_LOG2_SLOTS: u32 = 6;
-/// Maximum number of timers that [`Endpoint::settle_timers`] looks at. deviation: no source; a wake-up of a thread takes longer
-/// than this look, and an endpoint with more busy flows has a timer that is due soon.
+/// Maximum number of timers that [`Endpoint::settle_timers`] examines. deviation: no source; waking
+/// a thread takes longer than examining them, and an endpoint with more busy flows has a timer that
+/// is due soon.
 const MAX_SETTLED_TIMERS: usize = 8;
 
 /// A host's end of the transport.
@@ -112,26 +113,27 @@ const MAX_SETTLED_TIMERS: usize = 8;
 pub struct Endpoint<F: AlgorithmFactory> {
     config: EndpointConfig,
     flows: Vec<Flow<F>>,
-    /// Places of flows that were released.
+    /// Indices of flows that were released.
     free: Vec<FlowId>,
     /// Refusals of ops, and negative acknowledgements of trimmed packets, that are due.
     refusals: VecDeque<(FlowId, Body, Way)>,
-    /// Flows with an acknowledgement due, with read requests, and with data that may be sent,
-    /// served round-robin.
+    /// Flows with an acknowledgement due, with control packets, with read or atomic requests, and
+    /// with data that may be sent; each queue is served round-robin.
     acks: Ring<FlowId>,
     controls: Ring<FlowId>,
     requests: Ring<FlowId>,
     ready: Ring<FlowId>,
-    /// Flows that were in `ready` and wait for a port of the host; they come before those in `ready`.
+    /// Flows that were in `ready` and wait for a port of the host; they are served before those in
+    /// `ready`.
     waiting: WaitingFlows,
     completions: VecDeque<Completion>,
     wheel: TimingWheel<WHEEL_LOG2_SLOTS>,
     expired: Vec<(Time, u32)>,
-    /// Turns of receiver halves, if the algorithm of a flow has them.
+    /// Turns of receiver halves, if the algorithm of any flow needs turns.
     grants: Option<Box<Grants>>,
     /// A lower bound of the wheel's next deadline.
     next_timeout: Time,
-    /// The latest time at which any flow was looked at.
+    /// The latest time at which any flow was evaluated.
     looked_at: Time,
 }
 
@@ -158,7 +160,7 @@ impl<F: AlgorithmFactory> Endpoint<F> {
         }
     }
 
-    /// Reserves memory for exactly this total number of flows: flows are most of an endpoint's
+    /// Reserves memory for exactly this total number of flows, which take most of an endpoint's
     /// memory.
     pub fn reserve(&mut self, flows: usize) {
         self.flows.reserve_exact(flows.saturating_sub(self.flows.len()));
@@ -171,8 +173,9 @@ impl<F: AlgorithmFactory> Endpoint<F> {
         self.open_at(peer, algorithm, info, 1)
     }
 
-    /// As [`Endpoint::open`], at a host with several ports: bit n of `ports` says whether data of the flow may arrive at port n, so
-    /// that receiver halves take turns at the pace of their ports. [`FlowInfo::line_rate`] is the rate of these together.
+    /// Opens a flow like [`Endpoint::open`], at a host with several ports. Bit n of `ports` is set
+    /// if data of the flow may arrive at port n; receiver halves take turns at the pace of these
+    /// ports. [`FlowInfo::line_rate`] is the rate of these ports together.
     pub fn open_at(&mut self, peer: FlowId, algorithm: &F, info: &FlowInfo, ports: u64) -> FlowId {
         let (sender, receiver) = (algorithm.sender(info), algorithm.receiver(info));
         let mut flow = Flow::new(peer, sender, receiver, self.config.max_payload);
@@ -200,17 +203,19 @@ impl<F: AlgorithmFactory> Endpoint<F> {
         id
     }
 
-    /// Lets a flow spread its packets by a path policy. Call it before anything is sent or received on the
-    /// flow, at both ends. Not for flows that are credit-based or recover by go-back-N.
+    /// Lets a flow spread its packets over several paths, which a path policy chooses. Call it
+    /// before anything is sent or received on the flow, at both ends. Not for flows that are
+    /// credit-based or recover by go-back-N.
     pub fn spread(&mut self, id: FlowId, policy: F::Path, config: SpreadConfig, seed: u64) {
         if let Some(flow) = self.flows.get_mut(id.index()) {
             flow.set_spread(Spread::new(policy, config, seed));
         }
     }
 
-    /// Sets the number of ports by which packets of a flow that [spreads](Self::spread) them leave a host with several:
-    /// [`EndpointConfig::flow_rate`] is that of one. An entropy value modulo the number of pairs of ports names that of a packet
-    /// ([`Endpoint::poll_data_of`]); without pairs, it names none.
+    /// Sets the number of ports by which packets of a flow that [spreads](Self::spread) them leave
+    /// a host with several ports: [`EndpointConfig::flow_rate`] is the rate of one port. An entropy
+    /// value modulo the number of pairs of ports names the pair of a packet
+    /// ([`Endpoint::poll_data_of`]); if `pairs` is 0, it names none.
     pub fn set_ports(&mut self, id: FlowId, ports: u32, pairs: usize) {
         if let Some(flow) = self.flows.get_mut(id.index()) {
             flow.set_ports(ports, pairs);
@@ -225,8 +230,9 @@ impl<F: AlgorithmFactory> Endpoint<F> {
         }
     }
 
-    /// Lets the path policy of a flow hear of packets whose fabric delay was above the target of the flow's algorithm as if they
-    /// had been marked, for networks that do not mark. Without effect on algorithms that have no target.
+    /// Reports packets whose fabric delay was above the target delay of the flow's algorithm to the
+    /// path policy as if they had been marked, for networks that do not mark. Has no effect with
+    /// algorithms that have no target delay.
     pub fn mark_late(&mut self, id: FlowId) {
         if let Some(flow) = self.flows.get_mut(id.index()) {
             flow.mark_late();
@@ -246,15 +252,17 @@ impl<F: AlgorithmFactory> Endpoint<F> {
         self.flows.get(id.index()).map_or(&[], Flow::ev_counters)
     }
 
-    /// Replaces the entropy value of a packet that was polled last, because it leaves by another path than the policy chose: its
-    /// fate is that of the path that it takes.
+    /// Replaces the entropy value of the data packet that was polled last, because it leaves by
+    /// another path than the policy chose. The policy then learns the fate of the packet on the
+    /// path that it really takes.
     pub fn replace_ev(&mut self, id: FlowId, seq: PacketNumber, ev: Ev) {
         if let Some(flow) = self.flows.get_mut(id.index()) {
             flow.replace_ev(seq, ev);
         }
     }
 
-    /// Returns the entropy value of a packet of a flow with a policy, and when it left, while it is remembered.
+    /// Returns the entropy value of a packet of a flow with a policy, and the time at which it
+    /// left, while the packet is recorded.
     pub fn sent_by(&mut self, id: FlowId, seq: PacketNumber) -> Option<(Ev, Time)> {
         self.flows.get_mut(id.index())?.sent_by(seq)
     }
@@ -268,9 +276,10 @@ impl<F: AlgorithmFactory> Endpoint<F> {
         }
     }
 
-    /// Returns `true` if the acknowledgements that are due must be polled before this data packet, which came by `path`, is
-    /// handled: else one of them would report packets of several paths, or more numbers than it has room for. An
-    /// acknowledgement tells the peer's policy of one path.
+    /// Returns `true` if the acknowledgements that are due must be polled before this data packet,
+    /// which arrived by `path`, is handled. Otherwise one acknowledgement would have to report
+    /// packets of several paths, or more packet numbers than it has room for. An acknowledgement
+    /// informs the peer's policy about one path only.
     #[inline]
     #[must_use]
     pub fn must_ack_before(&self, header: &Header, path: u32) -> bool {
@@ -299,9 +308,10 @@ impl<F: AlgorithmFactory> Endpoint<F> {
     }
 
     /// Submits the exchange that sets up a connection, as TCP does with SYN and SYN-ACK: an empty
-    /// message marked `user`, which ends when its acknowledgement arrives. Until then the algorithm
-    /// hears no acknowledgement, since the first window is that of the first data packets (RFC 5681
-    /// §3.1). To be called before the first op; the next op may follow its completion.
+    /// message marked `user`, which ends when its acknowledgement arrives. Until then no
+    /// acknowledgement is reported to the algorithm, because the first window is that of the first
+    /// data packets (RFC 5681 §3.1). Call it before the first op is submitted, and submit the next
+    /// op only after its completion.
     ///
     /// # Errors
     /// As [`Endpoint::submit`].
@@ -318,9 +328,9 @@ impl<F: AlgorithmFactory> Endpoint<F> {
         }
         let mut expired = core::mem::take(&mut self.expired);
         while self.wheel.pop_slot(now, &mut expired) {
-            // The order within a slot is the wheel's own affair; results must not depend on it.
-            // Credits leave in the order in which they are due: where ports drop most of them, the
-            // first of a slot would otherwise always be the same flow's.
+            // The order within a slot is an implementation detail of the wheel, and results must
+            // not depend on it. Credits leave in the order in which they are due: where ports drop
+            // most credits, the first one of a slot would otherwise always belong to the same flow.
             let flows = &self.flows;
             expired.sort_unstable_by_key(|&(_, key)| {
                 let due = flows.get(key as usize).map(|flow| flow.next_control());
@@ -333,7 +343,8 @@ impl<F: AlgorithmFactory> Endpoint<F> {
         self.expired = expired;
         self.run_turns(now);
         self.next_timeout = self.wheel.next_at().unwrap_or(Time::MAX).min(self.next_turn());
-        // Its time is known long before.
+        // The next flow to expire is known long before its deadline, so its memory can be loaded
+        // now.
         if let Some(next) = self.wheel.next_key().and_then(|key| self.flows.get(key as usize)) {
             next.prefetch(false);
         }
@@ -361,17 +372,18 @@ impl<F: AlgorithmFactory> Endpoint<F> {
     }
 
     /// Returns the latest time for the next call of [`Endpoint::handle_timeout`]; `None` without
-    /// timers. The time changes with every call that takes `&mut self`, and may be early, never
-    /// late.
+    /// timers. The time may be too early, but never too late, and changes with every call that
+    /// takes `&mut self`.
     #[inline]
     #[must_use]
     pub fn next_timeout(&self) -> Option<Time> {
         (self.next_timeout != Time::MAX).then_some(self.next_timeout)
     }
 
-    /// Looks for the exact time of the next timer, so that a caller who sleeps until [`Endpoint::next_timeout`] is not woken for
-    /// nothing: acknowledgements do not move timers, and a distant timer is known by its slot. Looks at a few timers only.
-    /// Changes nothing else.
+    /// Determines the exact time of the next timer, so that a caller that sleeps until
+    /// [`Endpoint::next_timeout`] does not wake up too early: acknowledgements do not move timers,
+    /// and of a distant timer only the slot is known. Examines a few timers only, and changes
+    /// nothing else.
     pub fn settle_timers(&mut self) {
         for _ in 0..MAX_SETTLED_TIMERS {
             let Some(key) = self.wheel.next_key() else {
@@ -379,7 +391,7 @@ impl<F: AlgorithmFactory> Endpoint<F> {
                 return;
             };
             let Some(flow) = self.flows.get_mut(key as usize) else { return };
-            // A flow with data may be waiting for its pace.
+            // A flow with data may be paced.
             let due = match flow.send.has_data() {
                 true => flow.timer,
                 false => {
@@ -391,7 +403,7 @@ impl<F: AlgorithmFactory> Endpoint<F> {
             }
             if due == Time::MAX {
                 flow.timer = Time::MAX;
-                // As when its timer expires.
+                // As at the expiry of its timer.
                 flow.send.free_empty_queues();
                 self.wheel.cancel(key);
             } else {
@@ -402,7 +414,7 @@ impl<F: AlgorithmFactory> Endpoint<F> {
         self.next_timeout = timer.min(self.next_turn());
     }
 
-    /// Ends a flow whose peer is gone: unsent ops fail, the outcome of the others is unknown.
+    /// Ends a flow whose peer is gone: unsent ops fail, the outcome of all other ops is unknown.
     pub fn abort(&mut self, now: Time, id: FlowId) {
         let Some(flow) = self.flows.get_mut(id.index()) else { return };
         if flow.is_open() {
@@ -468,7 +480,7 @@ impl<F: AlgorithmFactory> Endpoint<F> {
         self.flows.get(id.index()).map(|f| f.send.ops_under_way())
     }
 
-    /// Moves the flow to its queue after a change: the flows that can send, or the wheel.
+    /// Moves the flow to the right queue after a change: the flows that can send, or the wheel.
     fn update(&mut self, now: Time, id: FlowId) {
         let flow = &mut self.flows[id.index()];
         if !flow.is_open() {
@@ -496,8 +508,8 @@ impl<F: AlgorithmFactory> Endpoint<F> {
         }
     }
 
-    /// Updates an open flow without control packets after one of several data packets has left: its
-    /// timeouts are unchanged, and it has no more to send than before.
+    /// Updates an open flow without control packets after a data packet has left that was not the
+    /// only one in flight: its timeouts are unchanged, and it has no more to send than before.
     #[inline]
     fn update_after_data(&mut self, now: Time, id: FlowId) {
         let flow = &mut self.flows[id.index()];
@@ -514,7 +526,7 @@ impl<F: AlgorithmFactory> Endpoint<F> {
     }
 
     /// Arms the wheel to update the flow at `due`.
-    #[inline(never)] // rare beside the updates
+    #[inline(never)] // rare compared with the updates
     fn arm(&mut self, id: FlowId, due: Time) {
         self.flows[id.index()].timer = due;
         let at = self.round_up(due);

@@ -1,4 +1,4 @@
-//! Conversion between an algorithm's fields of a packet and its congestion extension.
+//! Conversion between an algorithm's packet fields and the congestion extension of a packet.
 //!
 //! The simulator passes fields and telemetry as values; between processes they are sent as bytes.
 //! Both use the same precision, so that an algorithm gets equal values: times in whole nanoseconds
@@ -10,10 +10,10 @@ use apus_wire::{
     Extension, HOP_BYTES, Hop, Hops, MAX_HOPS, OwnFields, link_rate_code, rate_of_code,
 };
 
-/// Room for the bytes of an extension until it is encoded.
+/// Buffer for the bytes of an extension until it is encoded.
 pub type ExtensionBuffer = [u8; MAX_HOPS * HOP_BYTES];
 
-/// Returns the extension that carries these fields, of an algorithm with this layout. `telemetry`
+/// Returns the extension that carries these fields for an algorithm with this layout. `telemetry`
 /// is the telemetry that an acknowledgement returns
 /// ([`Endpoint::telemetry`](crate::Endpoint::telemetry)). The extension refers to `buffer`.
 #[must_use]
@@ -52,8 +52,9 @@ pub fn extension_of<'b>(
     Extension::Own(OwnFields { id, is_echo, writable, authenticated })
 }
 
-/// Returns the fields that arrived with a packet, and the telemetry if every hop of it is legible (a rate
-/// without a name is not). Fields that do not have the algorithm's layout are ignored.
+/// Returns the fields that arrived with a packet, and the telemetry if every hop of it is valid (a
+/// link rate with an unknown code is not). Fields that do not have the algorithm's layout are
+/// ignored.
 #[must_use]
 pub fn fields_of(
     extension: &Extension<'_>,
@@ -81,7 +82,7 @@ fn own_fields(own: &OwnFields<'_>, layout: Option<FieldLayout>) -> Option<Fields
     Some(if own.is_echo { Fields::echo(own.id, bytes) } else { Fields::data(own.id, bytes) })
 }
 
-/// Returns a hop as a switch writes it.
+/// Returns the encoding of a hop, as a switch writes it.
 #[must_use]
 pub fn written(hop: &HopTelemetry) -> Hop {
     Hop {
@@ -95,7 +96,7 @@ pub fn written(hop: &HopTelemetry) -> Hop {
 
 fn read(hops: &Hops<'_>) -> Option<Telemetry> {
     let mut telemetry = Telemetry::default();
-    // The path value covers all ports, and is added with the first of them.
+    // The path value covers all ports, so it is added with the first hop only.
     let mut path = hops.path();
     for hop in hops.iter() {
         let hop = HopTelemetry {

@@ -46,7 +46,7 @@ pub struct FlowCounters {
 }
 
 impl FlowCounters {
-    /// Returns what was counted since `earlier` counters of the same flow.
+    /// Returns the counts since `earlier`, a previous reading of the same flow's counters.
     #[must_use]
     pub fn since(&self, earlier: &Self) -> Self {
         Self {
@@ -72,14 +72,15 @@ pub struct Waiting {
     pub next_packet: Option<Time>,
     /// Expiry of the retransmission timeout.
     pub timeout: Option<Time>,
-    /// The flow has data to send and no credit for it.
+    /// Whether the flow has data to send but no credit for it.
     pub needs_credit: bool,
 }
 
 /// Time during which a flow with outstanding ops has received nothing from its peer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Silence {
-    /// Since when: the last acknowledgement, or the first packet or op after it that waits for one.
+    /// Start of the silence: the last acknowledgement, NACK or answer of the peer, or the first
+    /// packet or op after it for which one of them is due.
     pub since: Time,
     /// Retransmission timeouts since then.
     pub timeouts_in_a_row: u32,
@@ -94,7 +95,7 @@ pub struct Silence {
 pub(crate) enum Life {
     Open,
     Ended,
-    /// It has ended, and its place is free for another flow.
+    /// The flow has ended, and its index can be used for another flow.
     Released,
 }
 
@@ -107,8 +108,8 @@ pub(crate) struct Extra<P> {
     pub(crate) spread: Option<Box<Spread<P>>>,
 }
 
-/// A flow of an endpoint: seven cache lines, in the order in which packets need the fields: data
-/// packets the first half, acknowledgements the second.
+/// A flow of an endpoint: seven cache lines. The fields are in the order in which packets need
+/// them: data packets use the first half, acknowledgements the second.
 #[derive(Clone, Debug)]
 #[repr(C, align(64))]
 pub(crate) struct Flow<F: AlgorithmFactory> {
@@ -122,7 +123,7 @@ pub(crate) struct Flow<F: AlgorithmFactory> {
     /// Payload bytes of a full packet.
     pub(crate) max_payload: u32,
     pub(crate) life: Life,
-    /// Memberships of the endpoint's queues.
+    /// Whether the flow is in each of the endpoint's queues.
     pub(crate) in_ready: bool,
     pub(crate) in_requests: bool,
     pub(crate) in_acks: bool,
@@ -130,13 +131,13 @@ pub(crate) struct Flow<F: AlgorithmFactory> {
     /// Data could be sent when the flow was last evaluated. Time does not change this to `false`,
     /// and every other change evaluates the flow again.
     pub(crate) can_send: bool,
-    /// The connection is being set up: the algorithm hears no acknowledgement.
+    /// The connection is being set up: acknowledgements are not reported to the algorithm.
     pub(crate) connecting: bool,
-    /// The receiver half need not hear of data ([`Receiver::is_plain`]).
+    /// The receiver half needs no reports of data ([`Receiver::is_plain`]).
     pub(crate) plain: bool,
-    /// The peer's count of marked packets at the newest acknowledgement.
+    /// The peer's count of marked packets, as of the newest acknowledgement.
     marked: u32,
-    /// When the wheel will update this flow, if the flow is in the wheel.
+    /// Time at which the wheel will update this flow, if the flow is in the wheel.
     pub(crate) timer: Time,
     pub(crate) send: SendSide,
     pub(crate) algorithm: F::Sender,
@@ -174,7 +175,7 @@ impl<F: AlgorithmFactory> Flow<F> {
         }
     }
 
-    /// Frees the place of a flow that has ended, and the memory of what it received.
+    /// Releases a flow that has ended, and frees the memory of its receiving side.
     pub(crate) fn release(&mut self) {
         self.life = Life::Released;
         self.receive = ReceiveSide::default();
@@ -188,12 +189,13 @@ impl<F: AlgorithmFactory> Flow<F> {
         self.life == Life::Open
     }
 
-    /// Prefetches the fields that a data packet needs, or an acknowledgement, a credit or a signal.
+    /// Prefetches the fields that a data packet needs if `data` is set, otherwise those that an
+    /// acknowledgement, a credit or a signal needs.
     #[inline]
     pub(crate) fn prefetch(&self, data: bool) {
         let (own, send) = (offset_of!(Self, extra), offset_of!(Self, send));
         if data {
-            // To the queue of ops to send, which shows whether there is anything to send.
+            // Up to the queue of ops to send, which shows whether there is anything to send.
             prefetch_range(self, 0, send + 1);
         } else {
             let algorithm = offset_of!(Self, algorithm) + size_of::<F::Sender>();
@@ -272,7 +274,8 @@ impl<F: AlgorithmFactory> Flow<F> {
 mod tests {
     use super::*;
 
-    /// A million connections are two million flows: the size of a flow limits their number.
+    /// A million connections have two million flow records, one at each end: the size of a record
+    /// limits their number.
     #[test]
     fn a_flow_fits_into_448_bytes() {
         let bytes = size_of::<Flow<apus_algorithms::AlgorithmConfig>>();

@@ -1,9 +1,9 @@
-//! The transport core of Apus: Pony Express's contract (Swift §3) without I/O.
+//! The transport core of Apus: the service of Pony Express (Swift §3) without I/O.
 //!
-//! Applications submit ops and poll completions; flows carry them between two endpoints under a
+//! Applications submit ops and poll completions. Flows carry the ops between two endpoints under a
 //! congestion control algorithm. The core reads no clock, holds no payload and touches no socket:
-//! time is an argument, a packet is a header that names bytes of an op. The simulator and the UDP
-//! runtime drive the same [`Endpoint`].
+//! time is an argument, and a packet is a header that names bytes of an op. The simulator and the
+//! UDP runtime drive the same [`Endpoint`].
 //!
 //! # Example
 //!

@@ -1,6 +1,6 @@
 //! Ops and completions: the requests of an application to a flow, and their results.
 //!
-//! As in Pony Express (Swift §3, Fig. 1): applications submit ops and poll completions.
+//! As in Pony Express (Swift §3, Fig. 1), applications submit ops and poll completions.
 
 use apus_units::planted::{Bug, is_planted};
 use apus_units::{FlowId, OpId, Time};
@@ -13,32 +13,32 @@ pub const MAX_OP_BYTES: u64 = 1 << 48;
 /// Type of an op.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OpKind {
-    /// One-sided write: store bytes in a region of the peer.
+    /// One-sided write: stores bytes in a region of the peer.
     Write {
         /// The peer's region.
         region: RegionKey,
         /// First byte within the region.
         address: u64,
     },
-    /// One-sided read: fetch bytes from a region of the peer.
+    /// One-sided read: fetches bytes from a region of the peer.
     Read {
         /// The peer's region.
         region: RegionKey,
         /// First byte within the region.
         address: u64,
     },
-    /// Two-sided: deliver bytes to the peer's application.
+    /// Two-sided message: delivers bytes to the peer's application.
     Message,
-    /// One-sided atomic op: replace a word in a region of the peer if it has the expected value, and
-    /// fetch the word before that.
+    /// One-sided atomic op: replaces a word in a region of the peer if it has the expected value,
+    /// and fetches the previous word.
     CompareAndSwap {
         /// The peer's region.
         region: RegionKey,
         /// First byte within the region, a multiple of [`WORD_BYTES`].
         address: u64,
     },
-    /// One-sided atomic op: add to a word in a region of the peer, modulo 2^64, and fetch the word
-    /// before that.
+    /// One-sided atomic op: adds to a word in a region of the peer, modulo 2^64, and fetches the
+    /// previous word.
     FetchAdd {
         /// The peer's region.
         region: RegionKey,
@@ -48,14 +48,14 @@ pub enum OpKind {
 }
 
 impl OpKind {
-    /// Returns `true` for the kinds that execute on a word at the peer, once.
+    /// Returns `true` for the kinds that execute on a word at the peer, and only once.
     #[inline]
     #[must_use]
     pub const fn is_atomic(&self) -> bool {
         matches!(self, Self::CompareAndSwap { .. } | Self::FetchAdd { .. })
     }
 
-    /// Returns `true` for the kinds that an answer of the peer ends: reads and atomic ops.
+    /// Returns `true` for the kinds that end with an answer of the peer: reads and atomic ops.
     #[inline]
     #[must_use]
     pub const fn is_answered(&self) -> bool {
@@ -68,9 +68,9 @@ impl OpKind {
 pub struct Op {
     /// Type of the op.
     pub kind: OpKind,
-    /// Payload bytes that it moves; [`WORD_BYTES`] for an atomic op.
+    /// Payload bytes that the op moves; [`WORD_BYTES`] for an atomic op.
     pub length: u64,
-    /// The application's own mark, handed back with the completion. In the answer to an atomic op of
+    /// The application's own tag, returned with the completion. In the answer to an atomic op of
     /// the peer ([`Endpoint::source`](crate::Endpoint::source)): the word to be sent.
     pub user: u64,
 }
@@ -128,7 +128,7 @@ pub enum Outcome {
 /// The end of an op.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Completion {
-    /// The flow it was submitted to.
+    /// The flow to which the op was submitted.
     pub flow: FlowId,
     /// Number of the op.
     pub op: OpId,
@@ -145,7 +145,7 @@ pub struct Completion {
 /// The reason why an op was refused: back-pressure that the caller can handle.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum SubmitError {
-    /// No such flow, or it was aborted.
+    /// The flow does not exist, or it was aborted.
     #[error("the flow does not exist or was aborted; open it first")]
     NoFlow,
     /// The flow's outstanding ops already span the configured range of numbers: the oldest must

@@ -1,15 +1,15 @@
-//! Which bytes of an op have arrived.
+//! Sets of the bytes of an op that have arrived.
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 
-/// A set of byte ranges that mostly grows from the front: bytes that arrive in order cost one
+/// A set of byte ranges that mostly grows from the front. Bytes that arrive in order cost one
 /// comparison and no memory.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RangeSet {
     /// All bytes below this are in the set.
     contiguous: u64,
-    /// Further ranges, if bytes ever arrived out of order.
+    /// Further ranges, if bytes have arrived out of order.
     rest: Option<Box<Rest>>,
 }
 
@@ -17,28 +17,33 @@ pub struct RangeSet {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Rest(Vec<(u64, u64)>);
 
-/// Maximum number of ranges, in addition to the first, in the set of the oldest op of a flow: further ranges out of order are
-/// refused until the gaps fill, so that a peer cannot make a set expensive.
+/// Maximum number of ranges, in addition to the first, in the set of the oldest op of a flow.
+/// Further ranges out of order are refused until gaps fill, so that a peer cannot make a set
+/// expensive.
 const MAX_RANGES: usize = 1024;
 
-/// Ranges that each set has room for. Rationale: the least capacity of a vector.
+/// Minimum number of ranges that each set has room for. Rationale: the smallest capacity of a
+/// vector.
 const MIN_RANGES: usize = 4;
 
-/// Returns the maximum number of ranges in the set of an op behind `place` others of its flow: half of it for each doubling of
-/// its place, so that a flow with 1024 ops has room for 11 times [`MAX_RANGES`]. An op only moves forward, so that no set exceeds its limit.
-/// deviation: no source; packets in flight belong to the oldest ops.
+/// Returns the maximum number of ranges in the set of an op behind `place` other ops of its flow.
+/// It halves with each doubling of the position, so that a flow with 1024 ops has room for 11 times
+/// [`MAX_RANGES`]. An op only moves towards the front, so no set exceeds its limit. deviation: no
+/// source; packets in flight belong to the oldest ops.
 fn max_ranges(place: usize) -> usize {
     (MAX_RANGES >> place.saturating_add(1).ilog2().min(16)).max(MIN_RANGES)
 }
 
 impl RangeSet {
-    /// Returns `true` if a range that starts at `start` may be inserted into the set of an op behind `place` others of its flow.
+    /// Returns `true` if a range that starts at `start` may be inserted into the set of an op
+    /// behind `place` other ops of its flow.
     #[must_use]
     pub fn has_room_for(&self, start: u64, place: usize) -> bool {
         start <= self.contiguous || self.rest().len() < max_ranges(place)
     }
 
-    /// Adds `[start, start + length)`; returns how many of its bytes were not yet in the set.
+    /// Adds `[start, start + length)`; returns the number of its bytes that were not yet in the
+    /// set.
     #[inline]
     pub fn insert(&mut self, start: u64, length: u64) -> u64 {
         let end = start + length;
@@ -70,7 +75,7 @@ impl RangeSet {
             _ => (start, end),
         };
         if merged.0 <= self.contiguous {
-            // Without a place of its own for a moment, for which a full vector would grow.
+            // Merged directly: inserting the range first would make a full vector grow.
             self.contiguous = merged.1;
             rest.drain(first..last);
         } else {
@@ -79,7 +84,7 @@ impl RangeSet {
         end - start - covered
     }
 
-    /// Returns the number of bytes from the first that are in the set without a gap.
+    /// Returns the number of bytes from the start that are in the set without a gap.
     #[inline]
     #[must_use]
     pub fn contiguous(&self) -> u64 {

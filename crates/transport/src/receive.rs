@@ -1,5 +1,5 @@
-//! The receiving side of a flow: which transmissions arrived, which ops they complete, and the
-//! acknowledgement that is due.
+//! The receiving side of a flow: the transmissions that arrived, the ops that they complete, and
+//! the acknowledgement that is due.
 
 use alloc::boxed::Box;
 
@@ -14,21 +14,23 @@ use crate::received::{ReceivedPackets, Recorded};
 /// An op of the peer that has begun to arrive.
 #[derive(Clone, Debug, Default)]
 struct Inbound {
-    /// The first segment fixes kind and length; a later one that differs is refused.
+    /// Kind and length, as fixed by the first segment; a later segment that differs is refused.
     first: Option<(SegmentKind, u64)>,
     received: RangeSet,
     done: bool,
-    /// Why it was refused: nothing of it is accepted from then on, even if it would be allowed later.
+    /// Reason for which the op was refused. No segment of it is accepted afterwards, even if it
+    /// would be allowed later.
     refused: Option<RejectReason>,
 }
 
 impl Inbound {
-    /// Returns `true` if `segment` may belong to the op: it has the kind and length of the first.
+    /// Returns `true` if `segment` may belong to the op: it has the kind and length of the first
+    /// segment.
     #[inline]
     fn is_of(&self, segment: &Segment) -> bool {
         let Some((kind, length)) = self.first else { return true };
         let same_kind = match (kind, segment.kind) {
-            // Most segments are those of writes: without the comparison of all kinds.
+            // Most segments belong to writes: this arm avoids the comparison of all kinds.
             (
                 SegmentKind::Write { region, address },
                 SegmentKind::Write { region: other, address: at },
@@ -44,28 +46,28 @@ impl Inbound {
 pub(crate) enum Accepted {
     /// New bytes of an op, `finished` if these were the last ones missing.
     New { bytes: u64, finished: bool },
-    /// The peer gave the op up before its end.
+    /// The peer has cancelled the op before its end.
     Cancelled,
     /// Nothing new.
     Duplicate,
 }
 
-/// Measurements on the arrival of a packet; all times on the host clock.
+/// Measurements at the arrival of a packet; all times are on the host clock.
 #[derive(Clone, Copy, Debug)]
 pub struct Arrival {
-    /// t3 or t6: when the stack processes it.
+    /// t3 or t6: time at which the stack processes the packet.
     pub now: Time,
-    /// t2 or t5: when the NIC received it.
+    /// t2 or t5: time at which the NIC received the packet.
     pub nic_received_at: Time,
-    /// Switches it passed, from its TTL.
+    /// Number of switches that the packet passed, from its TTL.
     pub hops: u8,
-    /// Whether it carries an ECN mark.
+    /// Whether the packet carries an ECN mark.
     pub marked: bool,
     /// Fill level of the receive buffer in 32nds.
     pub receiver_level: u8,
 }
 
-/// Fields that switches wrote to a packet for the algorithm of its flow.
+/// Fields that switches wrote into a packet for the algorithm of its flow.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Observed<'a> {
     /// The packet's congestion fields except ECN.
@@ -73,8 +75,8 @@ pub struct Observed<'a> {
     /// Telemetry that switches appended to the packet, or to the data packet that this
     /// acknowledgement echoes.
     pub telemetry: Option<&'a Telemetry>,
-    /// Number of the path by which the packet came, for flows that spread their packets; chosen by the
-    /// caller, which finds it again in [`Path::Back`](crate::Path::Back).
+    /// Number of the path by which the packet arrived, for flows that spread their packets. The
+    /// caller chooses the number and gets it back in [`Path::Back`](crate::Path::Back).
     pub path: u32,
 }
 
@@ -85,7 +87,7 @@ enum DueAck {
     Nothing,
     /// The newest packet is new since the last acknowledgement.
     News,
-    /// Go-back-N: as `News`; afterwards a second acknowledgement, without news, reports the gap.
+    /// Go-back-N: as `News`; a second acknowledgement, without news, then reports the gap.
     NewsAndGap,
     /// Go-back-N: data arrived behind a gap.
     Gap,
@@ -97,17 +99,18 @@ enum DueAck {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ReceiveSide {
     packets: ReceivedPackets,
-    /// The newest data packet and when the NIC received it, for the next acknowledgement;
-    /// meaningless before the first packet.
+    /// The newest data packet and the time at which the NIC received it, for the next
+    /// acknowledgement; meaningless before the first packet.
     newest: PacketNumber,
     newest_received_at: Time,
     inbound: Ring<Inbound>,
-    /// The op at the front of `inbound`; all before it are done.
+    /// Number of the op at the front of `inbound`; all earlier ops are done.
     first_op: u64,
     next_ack: u64,
     telemetry: Option<Box<Telemetry>>,
     marked: u32,
-    /// Switches that the newest packet passed, and how full the receive buffer was.
+    /// Number of switches that the newest packet passed, and fill level of the receive buffer in
+    /// 32nds.
     hops: u8,
     receiver_level: u8,
     /// Whether the newest packet carried an ECN mark.
@@ -117,7 +120,7 @@ pub(crate) struct ReceiveSide {
 
 impl ReceiveSide {
     /// Records transmission `seq` for the next acknowledgement. Returns `false` if it is a
-    /// duplicate or too old to decide; then its payload must not be used.
+    /// duplicate or too old to decide; its payload must then not be used.
     #[inline]
     pub(crate) fn record(
         &mut self,
@@ -129,7 +132,8 @@ impl ReceiveSide {
         self.note_recorded(recorded, seq, arrival, observed)
     }
 
-    /// Records a packet like [`ReceiveSide::record`], of which a longer memory knows whether it is new.
+    /// Records a packet like [`ReceiveSide::record`]. `recorded` is the result of a longer record
+    /// of packet numbers.
     #[inline]
     pub(crate) fn record_known(
         &mut self,
@@ -157,8 +161,8 @@ impl ReceiveSide {
                 self.due = DueAck::News;
                 self.observe(observed);
             }
-            // The sender may already have the timing of a duplicate, so it is used only if no newer
-            // packet is to be echoed.
+            // The sender may already have the timing of a duplicate, so it is echoed only if no
+            // newer packet is to be echoed.
             Recorded::Duplicate if !matches!(self.due, DueAck::News | DueAck::NewsAndGap) => {
                 self.note(seq, arrival)
             }
@@ -175,7 +179,7 @@ impl ReceiveSide {
         self.newest_marked = arrival.marked;
     }
 
-    /// Stores the telemetry of a packet, to be returned.
+    /// Stores the telemetry of a packet, to be returned to the sender.
     #[inline]
     fn observe(&mut self, observed: &Observed<'_>) {
         if let Some(telemetry) = observed.telemetry {
@@ -186,7 +190,7 @@ impl ReceiveSide {
         }
     }
 
-    /// Prefetches the op that arrives.
+    /// Prefetches the op that is arriving.
     #[inline]
     pub(crate) fn prefetch(&self) {
         if let Some(op) = self.inbound.front() {
@@ -204,7 +208,7 @@ impl ReceiveSide {
     pub(crate) fn admits(&self, segment: &Segment, max_ops: u32) -> bool {
         let op = segment.op.get();
         if op < self.first_op {
-            return true; // long done: a duplicate
+            return true; // ended long ago: a duplicate
         }
         let index = op - self.first_op;
         if index >= u64::from(max_ops) {
@@ -219,7 +223,7 @@ impl ReceiveSide {
     }
 
     /// Returns `true` if bytes before an admitted segment of one of the peer's ops are missing.
-    /// Requests and cancellations may arrive at any time.
+    /// Requests and cancellations may arrive in any order.
     pub(crate) fn is_ahead(&self, segment: &Segment) -> bool {
         if segment.kind.is_request() || segment.kind == SegmentKind::Cancel {
             return false;
@@ -304,8 +308,8 @@ impl ReceiveSide {
         }
     }
 
-    /// Refuses op `id` of the peer, which has at most `max_ops` outstanding: no segment of it is admitted any more, except its
-    /// cancellation.
+    /// Refuses op `id` of the peer, which has at most `max_ops` outstanding. No further segment of
+    /// the op is admitted, except its cancellation.
     pub(crate) fn refuse(&mut self, id: OpId, reason: RejectReason, max_ops: u32) {
         let index = id.get().checked_sub(self.first_op).filter(|&i| i < u64::from(max_ops));
         let Some(index) = index else { return };
@@ -318,7 +322,7 @@ impl ReceiveSide {
         }
     }
 
-    /// Returns why op `id` of the peer was refused, if it was.
+    /// Returns the reason for which op `id` of the peer was refused, if it was.
     pub(crate) fn refusal(&self, id: OpId) -> Option<RejectReason> {
         let index = id.get().checked_sub(self.first_op)?;
         self.inbound.get(usize::try_from(index).ok()?)?.refused
@@ -329,7 +333,8 @@ impl ReceiveSide {
         self.packets.contains(seq)
     }
 
-    /// Returns whether these bytes of op `id` of the peer are here; `None` if the op ends before them.
+    /// Returns whether these bytes of op `id` of the peer have arrived; `None` if the op ends
+    /// before them.
     pub(crate) fn has_range(&self, id: OpId, offset: u64, length: u64) -> Option<bool> {
         let Some(index) = id.get().checked_sub(self.first_op) else { return Some(true) };
         let Some(op) = self.inbound.get(usize::try_from(index).ok()?) else { return Some(false) };
@@ -347,7 +352,7 @@ impl ReceiveSide {
         op.is_some_and(|op| op.first.is_some())
     }
 
-    /// Returns a number in the lane of the acknowledgements.
+    /// Returns the next number in the number space of acknowledgements.
     pub(crate) fn next_control(&mut self) -> PacketNumber {
         let seq = PacketNumber::new(self.next_ack);
         self.next_ack += 1;

@@ -1,8 +1,8 @@
-//! Which packet numbers have arrived: Swift's SACK bitmap (§3.6), at both of its ends.
+//! Packet numbers that have arrived: Swift's SACK bitmap (§3.6), at the receiver and at the sender.
 //!
-//! The receiver keeps the largest packet number and a bitmap of the 128 up to it
-//! ([`ReceivedPackets`]), and every ACK carries both. The sender turns the ACKs, which may be lost,
-//! repeated and reordered, into each packet number once ([`AckedPackets`]).
+//! The receiver keeps the largest packet number and a bitmap of the 128 numbers up to it
+//! ([`ReceivedPackets`]), and every ACK carries both. ACKs may be lost, repeated and reordered; the
+//! sender derives each acknowledged packet number from them at most once ([`AckedPackets`]).
 
 use apus_units::PacketNumber;
 
@@ -41,9 +41,9 @@ pub enum Recorded {
     New,
     /// Seen before: a duplicate made by the network, or a replay.
     Duplicate,
-    /// More than 127 before the largest, so that the receiver cannot decide whether it is new. Must
-    /// be treated like a duplicate; no ACK can report it any more, and the sender will send its
-    /// range under a fresh number.
+    /// More than 127 before the largest, so that the receiver cannot decide whether it is new.
+    /// Treat it like a duplicate: no ACK can report it any more, and the sender will send its range
+    /// under a fresh number.
     TooOld,
 }
 
@@ -59,7 +59,7 @@ impl ReceivedPackets {
         if packet > self.largest {
             let ahead = packet.get() - self.largest.get();
             if ahead < SHORT {
-                // Most packets arrive in order: a shift by a constant.
+                // Most packets arrive in order, which needs only a shift by a constant.
                 let bitmap = match ahead {
                     1 => shifted_once(self.bitmap, 0),
                     _ => shifted_a_little([self.bitmap, Bits::default()], ahead)[0],
@@ -107,9 +107,9 @@ impl ReceivedPackets {
 
 /// Packet numbers that a sender has seen acknowledged.
 ///
-/// The last 256 packet numbers are stored, twice the window of an ACK, so an ACK that was overtaken
-/// by others still counts in full while the largest it reports is at most 128 behind. Reports of
-/// still older packets are ignored, at worst for a spurious retransmission: no number is ever
+/// The last 256 packet numbers are stored, twice the range of an ACK. An overtaken ACK therefore
+/// still counts in full while the largest number that it reports is at most 128 behind. Reports of
+/// even older packets are ignored, which costs at most a spurious retransmission: no number is ever
 /// yielded twice.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct AckedPackets {
@@ -133,7 +133,7 @@ impl AckedPackets {
     /// numbers that no earlier ACK has reported, oldest first. They count as acknowledged even if
     /// the iterator is dropped.
     ///
-    /// The caller must check before that `largest` was sent.
+    /// The caller must first check that `largest` was sent.
     #[inline]
     pub fn on_ack(&mut self, largest: PacketNumber, bitmap: u128) -> NewlyAcked {
         let mut bitmap = bitmap;
@@ -144,7 +144,7 @@ impl AckedPackets {
         if bitmap == 0 {
             return NewlyAcked { largest, bits: 0 };
         }
-        // Almost all acknowledgements: in order, and a little further than the one before.
+        // Fast path for almost all acknowledgements: in order, and a little beyond the one before.
         if let Some(ahead @ 0..SHORT) = largest.get().checked_sub(self.largest.get())
             && self.recent != Bits::default()
         {
@@ -163,7 +163,7 @@ impl AckedPackets {
             self.advance(largest);
         }
         let (recent, older) = (self.recent.get(), self.older.get());
-        // Align our memory with the ACK's window: bit i is then `largest - i` in both.
+        // Align our bitmaps with the range of the ACK: bit i is then `largest - i` in both.
         let behind = self.largest.get() - largest.get();
         let known = (recent.checked_shr(shift(behind)).unwrap_or(0))
             | match behind {
@@ -185,7 +185,7 @@ impl AckedPackets {
         NewlyAcked { largest, bits }
     }
 
-    /// Moves the memory to a new largest number.
+    /// Moves the bitmaps to a new largest number.
     #[inline]
     fn advance(&mut self, largest: PacketNumber) {
         let ahead = largest.get() - self.largest.get();
@@ -200,17 +200,17 @@ impl AckedPackets {
     }
 }
 
-/// Below this a shift moves bits into the next word at most.
+/// Shift counts below this limit move bits at most into the next word.
 const SHORT: u64 = u64::BITS as u64;
 
-/// 128 bits, moved up by one; `lowest` is the new lowest bit.
+/// Returns 128 bits shifted up by one; `lowest` is the new lowest bit.
 #[inline]
 fn shifted_once(bits: Bits, lowest: u64) -> Bits {
     let [a, b] = bits.0;
     Bits([a << 1 | lowest, b << 1 | a >> (SHORT - 1)])
 }
 
-/// 256 bits, the lower half first, moved up by fewer than [`SHORT`].
+/// Returns 256 bits, the lower half first, shifted up by fewer than [`SHORT`] bits.
 #[inline]
 fn shifted_a_little([low, high]: [Bits; 2], by: u64) -> [Bits; 2] {
     let into_next = |word: u64| (word >> 1) >> (SHORT - 1 - by);
@@ -226,7 +226,7 @@ fn shifted(bits: u128, by: u64) -> u128 {
     bits.checked_shl(shift(by)).unwrap_or(0)
 }
 
-/// Returns a shift count that is out of range exactly if `by` is.
+/// Limits a shift count so that it is out of range exactly if `by` is.
 #[inline]
 fn shift(by: u64) -> u32 {
     by.min(WINDOW) as u32
@@ -246,7 +246,7 @@ impl Iterator for NewlyAcked {
     #[inline]
     fn next(&mut self) -> Option<PacketNumber> {
         if self.bits <= 1 {
-            // The end, or the largest: most acknowledgements report nothing else.
+            // At the end, or only the largest is left: most acknowledgements report nothing else.
             return (core::mem::take(&mut self.bits) == 1).then_some(self.largest);
         }
         let behind = u128::BITS - 1 - self.bits.leading_zeros();

@@ -1,10 +1,10 @@
-//! The sending side of a flow: ops to segments, segments to transmissions, transmissions to
-//! acknowledged or lost.
+//! The sending side of a flow: divides ops into segments, sends them, and records which
+//! transmissions are acknowledged or lost.
 //!
 //! Every transmission has a fresh packet number, so an acknowledgement is never ambiguous. A range
 //! of an op is carried by exactly one current transmission at a time: the latest. An
-//! acknowledgement of an earlier one, declared lost in the meantime, still gives an RTT sample, and
-//! settles the range if its retransmission has not left yet.
+//! acknowledgement of an earlier transmission that was declared lost still gives an RTT sample. It
+//! also settles the range if its retransmission has not left yet.
 
 use alloc::boxed::Box;
 use core::mem::size_of;
@@ -30,19 +30,19 @@ pub(crate) use acked::{AckOutcome, Resend};
 pub(crate) use parts::Range;
 use parts::{Fate, Rare, Sent};
 
-/// Maximum number of requests of a flow in flight, of reads and atomic ops. Requests are limited neither by the window
-/// nor by pacing, as ACKs are (Swift §3.6), so this bounds the requests that a flow can send, and
-/// retransmit at a timeout. deviation: the papers give none; 64 small packets are 1.3 packets of
-/// data.
+/// Maximum number of requests of a flow in flight, for reads and atomic ops. Requests are limited
+/// neither by the window nor by pacing, like ACKs (Swift §3.6). This limit bounds the number of
+/// requests that a flow can send, and retransmit at a timeout. deviation: the papers give none; 64
+/// small packets are 1.3 packets of data.
 const MAX_REQUESTS_IN_FLIGHT: u32 = 64;
 
-/// The sending side of a flow. Most of many flows are idle, so it is small.
+/// The sending side of a flow. It is small because, among many flows, most are idle.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct SendSide {
-    /// Ops, which are numbered as their streams are.
+    /// Ops; the number of an op is that of its stream.
     ops: Streams,
     rare: Option<Box<Rare>>,
-    /// Transmissions from `first_pn` on, consecutive.
+    /// Records of consecutive transmissions from `first_pn` upwards.
     sent: Ring<Sent>,
     first_pn: u64,
     acked: AckedPackets,
@@ -50,20 +50,22 @@ pub(crate) struct SendSide {
     last_sent_at: Time,
     /// Start of the retransmission timeout while packets are in flight.
     pub(crate) progress_at: Time,
-    /// Time of the peer's last acknowledgement, or the start of the wait for it.
+    /// Time of the peer's last acknowledgement, NACK or answer, or the start of the wait for one.
     heard_at: Time,
     /// Payload bytes submitted and not yet handed to a packet.
     pub(crate) pending: u64,
-    /// Number of transmissions from `first_pn` on that are acknowledged or declared lost.
+    /// Number of transmissions, counted from `first_pn`, all of which are acknowledged or declared
+    /// lost.
     settled: u32,
     /// Packets in flight, requests included.
     pub(crate) in_flight: u32,
     /// Wire bytes of the last data packet.
     pub(crate) last_sent_bytes: u32,
     answer_next: bool,
-    /// How often the retransmission timeout has doubled, besides what the algorithm does.
+    /// How often the retransmission timeout has doubled, in addition to the back-off of the
+    /// algorithm.
     doublings: u8,
-    /// Whether packets that arrived trimmed wait for the timeout, and no data leaves before.
+    /// Whether packets that arrived trimmed wait for the timeout; no data leaves before it.
     waits_for_timeout: bool,
 }
 
@@ -98,7 +100,7 @@ impl SendSide {
         }
     }
 
-    /// Prefetches the data that the next data packet needs: its op and the slot of its record.
+    /// Prefetches the data that the next data packet needs: its op and the slot for its record.
     #[inline]
     pub(crate) fn prefetch_next(&self) {
         if let Some(op) = self.ops.get(self.ops.cursor) {
@@ -149,7 +151,7 @@ impl SendSide {
         let id = OpId::new(number);
         let mut stream = Stream::new(now, op, id);
         if op.kind.is_answered() {
-            // Such an op sends one request, which uses a separate queue, and no further bytes.
+            // Such an op sends one request, which uses a separate queue, and no payload.
             stream.started = true;
             stream.next_offset = op.length;
             self.await_answer(now);
@@ -175,7 +177,8 @@ impl SendSide {
         self.rare().unanswered_reads.push_back(id);
     }
 
-    /// Takes a read that awaits the caller's answer; `false` if it does not. Callers mostly answer the oldest.
+    /// Removes a read that awaits the caller's answer; returns `false` if op `id` is not such a
+    /// read. Callers mostly answer the oldest one.
     pub(crate) fn take_unanswered_read(&mut self, id: OpId) -> bool {
         let Some(rare) = &mut self.rare else { return false };
         let place = rare.unanswered_reads.iter().position(|&other| other == id);
@@ -188,7 +191,8 @@ impl SendSide {
         self.rare.as_deref().map_or(0, under_way)
     }
 
-    /// Returns `true` if a request may leave: one is queued, and few are in flight.
+    /// Returns `true` if a request may leave: one is queued, and fewer than the maximum are in
+    /// flight.
     #[inline]
     pub(crate) fn has_request(&self) -> bool {
         self.rare.as_ref().is_some_and(|rare| {
@@ -196,7 +200,7 @@ impl SendSide {
         })
     }
 
-    /// Returns the number of packets in flight that the window counts.
+    /// Returns the number of packets in flight that count towards the window.
     #[inline]
     pub(crate) fn data_in_flight(&self) -> u32 {
         self.in_flight - self.rare.as_ref().map_or(0, |rare| rare.requests_in_flight)
@@ -205,7 +209,7 @@ impl SendSide {
     /// Returns the data to send, in packets of up to `max_payload`.
     pub(crate) fn backlog(&self, max_payload: u32) -> Backlog {
         let new = self.pending.div_ceil(u64::from(max_payload));
-        // An op without bytes takes a packet too.
+        // An op without bytes also takes a packet.
         let least = u64::from(self.has_data());
         let packets = (new + self.retransmits() as u64).max(least);
         Backlog { packets, in_flight: self.in_flight }
@@ -237,7 +241,8 @@ impl SendSide {
         Some((self.transmit(now, range), segment))
     }
 
-    /// Takes the next range, lost ones first, and gives it a packet number.
+    /// Takes the next range and gives it a packet number. Lost ranges come first, unless
+    /// `new_first` is set.
     #[inline]
     pub(crate) fn send_data(
         &mut self,
@@ -269,8 +274,9 @@ impl SendSide {
         Some((self.transmit(now, range), segment))
     }
 
-    /// Returns the part of `range` that a packet carries now; the rest waits in front. A range is too long if
-    /// the path's packets have become smaller since it was cut.
+    /// Returns the part of `range` that one packet carries now, and puts the rest back at the
+    /// front. A range is too long if the packet size of the path has decreased since the range was
+    /// formed.
     fn cut(&mut self, range: Range, max_payload: u32) -> Range {
         if range.length <= max_payload {
             return range;
@@ -306,7 +312,7 @@ impl SendSide {
         Some((range, segment))
     }
 
-    /// Returns `true` if packet `seq`, the last one that was sent, carries what was sent before.
+    /// Returns `true` if packet `seq`, which must be the last one sent, is a retransmission.
     pub(crate) fn is_resent(&self, seq: PacketNumber) -> bool {
         self.rare.as_ref().is_some_and(|rare| rare.resent == seq.get() && rare.resent > 0)
     }
@@ -329,8 +335,8 @@ impl SendSide {
         seq
     }
 
-    /// Restarts the time without packets from the peer when a packet leaves, unless the peer
-    /// already has to answer another.
+    /// Restarts the wait for the peer when a packet leaves, unless the peer already has to answer
+    /// another one.
     #[inline]
     fn await_answer(&mut self, now: Time) {
         if self.in_flight == 0 && self.answers_waiting() == 0 && self.retransmits() == 0 {

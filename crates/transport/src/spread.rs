@@ -1,5 +1,5 @@
-//! Flows that spread their packets over several paths: policy, loss detection, and the packet numbers that
-//! may be out of order.
+//! Flows that spread their packets over several paths: path policy, loss detection, and the packet
+//! numbers that may be out of order.
 
 use alloc::boxed::Box;
 
@@ -20,13 +20,14 @@ pub enum LossRule {
     Count(u64),
     /// A packet is lost once a packet sent this much later is acknowledged (RACK, RFC 8985 §6.2).
     Time(Span),
-    /// A packet is lost once a later packet with its entropy value is acknowledged: a path keeps the order. Each packet has a
-    /// timeout of its own too, since its value may not be used again.
+    /// A packet is lost once a later packet with its entropy value is acknowledged, because a path
+    /// keeps the order. Each packet also has a timeout of its own, since its entropy value may not
+    /// be used again.
     EvOrder,
     /// Only timeouts detect losses, each packet by its own (uet-htsim 40ccb05).
     Timeout,
-    /// Timeouts as by [`LossRule::Timeout`], many packets out of order, and probes after a silence
-    /// (uet-htsim 40ccb05, `-sleek`).
+    /// Timeouts as with [`LossRule::Timeout`]; in addition many packets out of order count as a
+    /// loss, and probes follow a silence (uet-htsim 40ccb05, `-sleek`).
     Sleek(Sleek),
 }
 
@@ -35,15 +36,17 @@ pub enum LossRule {
 pub struct SpreadConfig {
     /// Loss detection.
     pub loss: LossRule,
-    /// Packet numbers from the oldest in flight to the newest, and those that the receiver remembers; a
-    /// power of two from [`MIN_RANGE`] to [`MAX_RANGE`]. The sender stops at the edge.
+    /// Maximum number of packet numbers from the oldest packet in flight to the newest, and number
+    /// of packet numbers that the receiver records: a power of two from [`MIN_RANGE`] to
+    /// [`MAX_RANGE`]. The sender stops at the limit.
     pub range: u32,
-    /// Payload bytes after which the receiver acknowledges; 0: each packet. It acknowledges at once the
-    /// first packet, a marked one, one after which the sender waits, and a repeated one.
+    /// Payload bytes after which the receiver acknowledges; 0: each packet. The receiver
+    /// immediately acknowledges the first packet, a marked packet, a packet after which the sender
+    /// waits, and a repeated packet.
     pub ack_bytes: u32,
 }
 
-/// Smallest [`SpreadConfig::range`]: the bitmap of an acknowledgement.
+/// Smallest [`SpreadConfig::range`]: the length of the bitmap of an acknowledgement.
 pub const MIN_RANGE: u32 = u128::BITS;
 /// Largest [`SpreadConfig::range`] (uet-htsim 40ccb05: 16384).
 pub const MAX_RANGE: u32 = 16_384;
@@ -53,11 +56,11 @@ pub const DEFAULT_RANGE: u32 = 1024;
 /// The path of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Path {
-    /// The flow's only path, with the label of its algorithm.
+    /// The flow's only path, with the path label that the algorithm chose.
     Label(u32),
-    /// Any of several paths, by this entropy value.
+    /// One of several paths, selected by this entropy value.
     Spread(Ev),
-    /// A packet that answers one which came by the path of this number.
+    /// The reverse of the path with this number, for a packet that answers one which arrived by it.
     Back(u32),
 }
 
@@ -66,7 +69,7 @@ pub enum Path {
 pub(crate) struct Spread<P> {
     pub(crate) policy: P,
     pub(crate) config: SpreadConfig,
-    /// Packets may be marked, whatever the algorithm.
+    /// Whether switches may mark packets for the policy, independent of the algorithm.
     pub(crate) markable: bool,
     pub(crate) losses: Losses,
     pub(crate) received: WideReceived,
@@ -75,59 +78,65 @@ pub(crate) struct Spread<P> {
     pub(crate) came_by: u32,
     /// Entropy value of the packet that was sent last.
     pub(crate) latest: Ev,
-    /// Value of the next packet, if its port was asked for.
+    /// Entropy value of the next packet, if a caller has already asked for its port.
     pub(crate) chosen: Option<Ev>,
-    /// By value modulo its length: whether the last report on a packet was a loss. Empty on hosts with one port.
+    /// For each entropy value modulo the length: whether the last report on a packet was a loss or
+    /// a timeout. Empty on hosts with one port.
     pub(crate) failing: Box<[bool]>,
     /// Number of ports by which packets leave.
     pub(crate) ports: u32,
-    /// First and last number of the packets that were recorded since the last acknowledgement.
+    /// Smallest and largest number of the packets that were recorded since the last
+    /// acknowledgement.
     pub(crate) unacknowledged: Option<(u64, u64)>,
-    /// By value modulo its length; empty unless packets are counted by value.
+    /// Counters of each entropy value modulo the length; empty unless packets are counted by
+    /// entropy value.
     pub(crate) counters: Box<[EvCounters]>,
-    /// Whether a packet whose fabric delay was above the algorithm's target counts as marked.
+    /// Whether a packet whose fabric delay was above the algorithm's target delay counts as marked.
     pub(crate) late_is_marked: bool,
-    /// Number of the next packet when packets last timed out one by one.
+    /// Number of the next packet at the time when packets last timed out one by one.
     pub(crate) timed_out_below: PacketNumber,
 }
 
-/// Packets of a flow by their entropy value.
+/// Packet counters of a flow for one entropy value.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct EvCounters {
     /// Data packets and requests sent.
     pub sent: u64,
-    /// Those that drew an acknowledgement and had arrived without an ECN mark.
+    /// Packets that caused an acknowledgement and had arrived without an ECN mark.
     pub good: u64,
-    /// Those that drew an acknowledgement and had arrived with an ECN mark.
+    /// Packets that caused an acknowledgement and had arrived with an ECN mark.
     pub marked: u64,
-    /// Those that were declared lost without a timeout, or arrived trimmed.
+    /// Packets that were declared lost without a timeout, or arrived trimmed.
     pub lost: u64,
     /// Timeouts that expired on packets with this value.
     pub timeouts: u64,
-    /// Losses and timeouts in a row: an acknowledgement, a NACK or an answer to a probe for this value sets it to 0.
+    /// Losses and timeouts in a row. An acknowledgement, a NACK or an answer to a probe for this
+    /// entropy value resets the count to 0.
     pub failures: u32,
 }
 
-/// The next packet of a flow that spreads its packets, for a host with several ports: the value modulo the number of
-/// [pairs of ports](crate::Endpoint::set_ports) names the port.
+/// The next packet of a flow that spreads its packets, for a host with several ports. Its entropy
+/// value modulo the number of [pairs of ports](crate::Endpoint::set_ports) names the port.
 #[derive(Clone, Copy, Debug)]
 pub struct NextEv<'a> {
     /// The entropy value that the policy has chosen.
     pub ev: Ev,
-    /// Whether packets of the flow may take any port: its policy sprays. Otherwise the policy keeps a path on purpose.
+    /// Whether packets of the flow may take any port: the policy sprays. Otherwise the policy keeps
+    /// to a path on purpose.
     pub may_move: bool,
-    /// By pair of ports: whether the last report on a packet was a loss or a timeout.
+    /// For each pair of ports: whether the last report on a packet was a loss or a timeout.
     pub failing: &'a [bool],
 }
 
 /// Whether a flow sends its next packet now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Turn {
-    /// It waits for any of these ports, as bits, and keeps its place in the queue of flows.
+    /// The flow waits for any of these ports (one bit each) and keeps its position in the queue of
+    /// flows.
     Wait(u64),
-    /// It sends, with the entropy value of its policy.
+    /// The flow sends with the entropy value of its policy.
     Send,
-    /// It sends, with this entropy value in place of the policy's.
+    /// The flow sends with this entropy value instead of that of the policy.
     SendBy(Ev),
 }
 
@@ -154,21 +163,22 @@ impl<P: PathPolicy> Spread<P> {
         }
     }
 
-    /// Returns the counters of a value, if packets are counted.
+    /// Returns the counters of an entropy value, if packets are counted.
     #[inline]
     pub(crate) fn counters_of(&mut self, ev: Ev) -> Option<&mut EvCounters> {
         let place = ev.index().checked_rem(self.counters.len())?;
         self.counters.get_mut(place)
     }
 
-    /// Packet `number` was recorded, and is to be acknowledged.
+    /// Records that packet `number` must be acknowledged.
     #[inline]
     pub(crate) fn note_unacknowledged(&mut self, number: u64) {
         let (first, last) = self.unacknowledged.unwrap_or((number, number));
         self.unacknowledged = Some((first.min(number), last.max(number)));
     }
 
-    /// Returns `true` if no acknowledgement can report packet `number`, which came by `path`, together with those before.
+    /// Returns `true` if one acknowledgement might not be able to report packet `number`, which
+    /// arrived by `path`, together with all unacknowledged packets before it.
     #[inline]
     pub(crate) fn exceeds_word(&self, number: u64, path: u32) -> bool {
         self.unacknowledged.is_some_and(|(first, last)| {

@@ -1,4 +1,4 @@
-//! The bytes of ops and of answers to reads, on their way out.
+//! Outgoing bytes of ops and of answers to reads and atomic ops.
 
 use apus_units::{FlowId, OpId, Ring, Time};
 use apus_wire::{Segment, SegmentKind};
@@ -17,26 +17,26 @@ pub(crate) enum Lane {
     Responses,
 }
 
-/// The bytes of one op, or of the answer to a peer's read or atomic op, on their way out.
+/// The outgoing bytes of one op, or of the answer to a peer's read or atomic op.
 #[derive(Clone, Debug)]
 pub(crate) struct Stream {
     /// The op as submitted; for an answer, the peer's op.
     pub(crate) op: Op,
-    /// The number on the wire: ours for an op, the peer's for an answer.
+    /// Number on the wire: that of this side for an op, that of the peer for an answer.
     pub(crate) id: OpId,
     pub(crate) submitted_at: Time,
-    /// Bytes below this were handed to a packet at least once.
+    /// Bytes below this offset were put into a packet at least once.
     pub(crate) next_offset: u64,
     /// Bytes acknowledged.
     pub(crate) settled: u64,
     /// For a read or atomic op: the received ranges of the answer.
     pub(crate) answer: RangeSet,
-    /// Whether a packet has left; identifies a zero-length stream that is still to be sent.
+    /// Whether a packet has left; `false` identifies a zero-length stream that must still be sent.
     pub(crate) started: bool,
     /// For a read or atomic op: whether its request has left at least once.
     pub(crate) requested: bool,
     pub(crate) done: bool,
-    /// Cancelled before its end: its bytes are not sent any more, and its completion was reported.
+    /// Cancelled before its end: no more of its bytes are sent, and its completion was reported.
     /// The stream keeps its number until the peer has acknowledged the cancellation.
     pub(crate) cancelled: bool,
 }
@@ -65,7 +65,7 @@ impl Stream {
         }
     }
 
-    /// Returns the stream of an op that has ended, for its cancellation.
+    /// Returns the stream of an op that has ended, to send its cancellation.
     pub(crate) fn of_ended(id: OpId) -> Self {
         Self { id, cancelled: true, ..Self::default() }
     }
@@ -107,12 +107,12 @@ impl Stream {
         !self.started || self.next_offset < self.op.length
     }
 
-    /// Returns `true` if its bytes are still needed.
+    /// Returns `true` if the stream's bytes are still needed.
     pub(crate) fn is_live(&self) -> bool {
         !self.done && !self.cancelled
     }
 
-    /// Marks all bytes as sent; returns how many were unsent.
+    /// Marks all bytes as sent; returns the number of bytes that were unsent.
     pub(crate) fn skip_unsent(&mut self) -> u64 {
         let unsent = self.op.length - self.next_offset;
         self.next_offset = self.op.length;

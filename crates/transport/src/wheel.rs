@@ -6,11 +6,11 @@
 //! structure is scheme 7 of Varghese and Lauck, "Hashed and Hierarchical Timing Wheels" (SOSP '87);
 //! pacing millions of flows with one such wheel is Carousel's idea (Saeed et al., SIGCOMM '17).
 //!
-//! # How it is laid out
+//! # Layout
 //!
-//! A tick is 2^g ps. Written in base `2^LOG2_SLOTS`, the tick of a deadline is a row of digits; the
-//! entry lives at the level of the highest digit in which its tick differs from the position's, in
-//! the slot that this digit names:
+//! A tick is 2^g ps. Written in base `2^LOG2_SLOTS`, the tick of a deadline is a sequence of
+//! digits. The level of an entry is that of the highest digit in which its tick differs from the
+//! position's, and its slot is the value of that digit:
 //!
 //! ```text
 //! level 0   [ | | |x| | |x]   one slot per tick, at or after the position
@@ -39,21 +39,22 @@ const NIL: u32 = u32::MAX;
 /// In `Node::prev`: the key is not pending.
 const IDLE: u32 = u32::MAX - 1;
 
-/// Number of slots ahead of the current one whose lists are prefetched, one step each at a time:
-/// this suffices for lists of twice as many entries.
+/// Number of slots ahead of the current one whose lists are prefetched, each list one step at a
+/// time from both ends. This suffices for lists of twice as many entries.
 const SLOTS_AHEAD: usize = 7;
-/// Number of entries from which prefetching pays: fewer nodes stay in the second-level cache
-/// anyway.
+/// Number of entries from which prefetching pays off: fewer nodes stay in the second-level cache
+/// without it.
 const MIN_PREFETCH_ENTRIES: usize = 1 << 17;
 
-/// The place of one key in the list of its slot.
+/// Links of one key in the list of its slot.
 #[derive(Clone, Copy, Debug)]
 struct Node {
     /// Deadline in picoseconds, as given.
     at: u64,
-    /// Previous key of the slot's list, [`NIL`] for its first, [`IDLE`] if not pending.
+    /// Previous key of the slot's list: [`NIL`] for its first key, [`IDLE`] if the key is not
+    /// pending.
     prev: u32,
-    /// Next key of the slot's list, [`NIL`] for its last.
+    /// Next key of the slot's list: [`NIL`] for its last key.
     next: u32,
 }
 
@@ -86,8 +87,8 @@ impl List {
 /// slots (1 to 12).
 ///
 /// Insert and cancel take constant time; an entry is moved at most once per level before it
-/// expires. Nothing is allocated after [`TimingWheel::new`] and [`TimingWheel::reserve`], unless a
-/// larger key is inserted, or a level is used for the first time.
+/// expires. After [`TimingWheel::new`] and [`TimingWheel::reserve`], memory is allocated only if a
+/// larger key is inserted or a level is used for the first time.
 ///
 /// ```
 /// use apus_transport::wheel::TimingWheel;
@@ -103,11 +104,11 @@ impl List {
 /// ```
 #[derive(Clone, Debug)]
 pub struct TimingWheel<const LOG2_SLOTS: u32> {
-    /// One per key.
+    /// Nodes, one per key.
     nodes: Vec<Node>,
-    /// First and last key of each slot: the far list, then level by level as far as they have been used, because most of
-    /// many wheels have few timers, all of them close. The last key of an empty slot is meaningless; a list can be
-    /// walked from both ends.
+    /// First and last key of each slot: the far list, then the levels that have been used so far.
+    /// Not all levels, because among many wheels most have few timers, all of them close. The last
+    /// key of an empty slot is meaningless; a list can be walked from both ends.
     lists: Box<[List]>,
     /// One bit per occupied slot, `WORDS` words per level.
     occupied: Box<[u64]>,
@@ -116,7 +117,8 @@ pub struct TimingWheel<const LOG2_SLOTS: u32> {
     /// One bit per level that has an entry (not the far list).
     occupied_levels: u64,
     /// The lists of the slots after the current one, the nearest last, with the positions up to
-    /// which they were prefetched from both ends. Only hints: the lists may have changed since.
+    /// which they were prefetched from both ends. These are only hints: the lists may have changed
+    /// since.
     near: [(u32, u32); SLOTS_AHEAD],
     /// A lower bound of the deadlines in the far list, in picoseconds: cancelling does not raise it.
     far_min: u64,
@@ -174,8 +176,9 @@ impl<const LOG2_SLOTS: u32> TimingWheel<LOG2_SLOTS> {
         }
     }
 
-    /// Sets the deadline of `key`, replacing its earlier one if it is pending. A deadline before
-    /// [`TimingWheel::position`] is kept as it is and put into the current slot: it expires next.
+    /// Sets the deadline of `key`, and replaces the earlier deadline if the key is pending. A
+    /// deadline before [`TimingWheel::position`] is kept as it is and put into the current slot: it
+    /// expires next.
     ///
     /// # Panics
     /// If `key` is one of the two largest `u32`.
@@ -193,7 +196,7 @@ impl<const LOG2_SLOTS: u32> TimingWheel<LOG2_SLOTS> {
         self.link(key, at.as_ps());
     }
 
-    /// Removes the deadline of `key`; whether it had one.
+    /// Removes the deadline of `key`; returns `true` if it had one.
     #[inline]
     pub fn cancel(&mut self, key: u32) -> bool {
         if self.nodes.get(key as usize).is_none_or(|node| node.prev == IDLE) {
@@ -246,7 +249,8 @@ impl<const LOG2_SLOTS: u32> TimingWheel<LOG2_SLOTS> {
         self.earliest().map(|(_, start)| Time::from_ps(start))
     }
 
-    /// As [`TimingWheel::next_at`], but exact if the earliest slot has at most `entries` entries.
+    /// Returns a lower bound of the earliest deadline like [`TimingWheel::next_at`]; it is exact if
+    /// the earliest slot has at most `entries` entries.
     #[must_use]
     pub fn next_deadline(&self, entries: usize) -> Option<Time> {
         let (slot, start) = self.earliest()?;
@@ -272,8 +276,8 @@ impl<const LOG2_SLOTS: u32> TimingWheel<LOG2_SLOTS> {
     /// deadlines, and returns `true`. Deadlines in the slot of `limit` may be later than `limit`.
     ///
     /// Returns `false` if no such slot exists. If entries remain, the position has then moved to
-    /// the slot of `limit`, so that later insertions go to a low level; if none remain, it stays,
-    /// so that a `limit` of "forever" has no effect.
+    /// the slot of `limit`, so that later insertions go to a low level. If none remain, the
+    /// position stays, so that a very late `limit` has no effect.
     ///
     /// To avoid early expiry, round deadlines up to the start of a slot. A caller that pops in a
     /// loop must not insert popped entries at or before `limit` again: the loop would not end.
@@ -302,9 +306,9 @@ impl<const LOG2_SLOTS: u32> TimingWheel<LOG2_SLOTS> {
         false
     }
 
-    /// Prefetches the entries of the slots of level 0 after the current one, one more entry from
-    /// either end of each list. A list is a chain of loads, and the processor cannot load beyond
-    /// the end of the current slot's list, which it does not know.
+    /// Prefetches the entries of the level-0 slots after the current one, one more entry from
+    /// either end of each list. A list is a chain of dependent loads, and the processor cannot load
+    /// beyond the end of the current slot's list because it does not know where that list ends.
     #[cold]
     fn prefetch_ahead(&mut self) {
         let index = (self.position >> self.granularity) as usize;
@@ -340,7 +344,8 @@ impl<const LOG2_SLOTS: u32> TimingWheel<LOG2_SLOTS> {
             if self.lists[self.place(self.far())].head == NIL {
                 return None;
             }
-            // Not before the position, because the far list differs from it above the top level.
+            // Not before the position, because ticks in the far list differ from it above the top
+            // level.
             let start = align_down(self.far_min, self.granularity + self.levels * LOG2_SLOTS);
             return Some((self.far(), start));
         }
@@ -354,13 +359,13 @@ impl<const LOG2_SLOTS: u32> TimingWheel<LOG2_SLOTS> {
         Some((Slot { level, index }, start))
     }
 
-    /// Returns the far list, as the slot behind the last.
+    /// Returns the far list, represented as the slot behind the last level.
     #[inline]
     fn far(&self) -> Slot {
         Slot { level: self.levels, index: 0 }
     }
 
-    /// Index into `lists`.
+    /// Returns the index into `lists`.
     #[inline]
     fn place(&self, slot: Slot) -> usize {
         if slot.level == self.levels {
@@ -369,7 +374,7 @@ impl<const LOG2_SLOTS: u32> TimingWheel<LOG2_SLOTS> {
         1 + ((slot.level << LOG2_SLOTS) | slot.index) as usize
     }
 
-    /// Makes room for the levels up to this one.
+    /// Allocates lists for the levels up to this one.
     #[cold]
     fn grow(&mut self, level: u32) {
         let mut lists = core::mem::take(&mut self.lists).into_vec();
@@ -392,7 +397,7 @@ impl<const LOG2_SLOTS: u32> TimingWheel<LOG2_SLOTS> {
         Slot { level, index }
     }
 
-    /// Puts a key that is in no list in front of the list of its slot.
+    /// Inserts a key that is in no list at the front of the list of its slot.
     #[inline]
     fn link(&mut self, key: u32, at: u64) {
         let slot = self.slot_of(at);
@@ -416,7 +421,7 @@ impl<const LOG2_SLOTS: u32> TimingWheel<LOG2_SLOTS> {
         }
     }
 
-    /// Takes a pending key out of its list; its own node is left for the caller to set.
+    /// Removes a pending key from its list; the caller sets the key's own node.
     #[inline]
     fn unlink(&mut self, key: u32) {
         let Node { at, prev, next } = self.nodes[key as usize];
@@ -445,7 +450,7 @@ impl<const LOG2_SLOTS: u32> TimingWheel<LOG2_SLOTS> {
         }
     }
 
-    /// Empties a slot and returns the first and the last key of the list it had.
+    /// Empties a slot and returns the first and the last key of its list.
     #[inline]
     fn take(&mut self, slot: Slot) -> (u32, u32) {
         let place = self.place(slot);
@@ -482,8 +487,8 @@ impl<const LOG2_SLOTS: u32> TimingWheel<LOG2_SLOTS> {
     }
 
     /// Calls `visit` with each key and deadline of a list that was taken from its slot; `visit` may
-    /// set the key's own node. The list is walked from both ends at once, because at a million keys
-    /// each step waits for memory and the two chains wait together: half the time, measured.
+    /// set the key's own node. The list is walked from both ends at once. With a million keys each
+    /// step waits for memory, and the waits of the two chains overlap: half the time, measured.
     #[inline]
     fn for_each(&mut self, ends: (u32, u32), mut visit: impl FnMut(&mut Self, u32, u64)) {
         let (mut front, mut back) = ends;
@@ -502,7 +507,7 @@ impl<const LOG2_SLOTS: u32> TimingWheel<LOG2_SLOTS> {
     }
 }
 
-/// `ps` with its low `bits` bits cleared; `bits` may be 64.
+/// Returns `ps` with its low `bits` bits cleared; `bits` may be 64.
 #[inline]
 const fn align_down(ps: u64, bits: u32) -> u64 {
     match u64::MAX.checked_shl(bits) {

@@ -1,6 +1,6 @@
-//! CPU time of a host per hostile datagram over sockets, system calls included. One thread sends a batch to a host in inline mode, and
-//! then drives it, which alone is timed. The packets of a peer pass a relay, which can keep them. Two cases of honest
-//! packets are there for comparison.
+//! CPU time of a host per hostile datagram over sockets, system calls included. One thread sends a batch to a host in inline
+//! mode, and then drives the host; only the second part is timed. The packets of a peer pass a relay, which can keep them.
+//! Two cases of honest packets are included for comparison.
 
 use std::future::Future;
 use std::io::ErrorKind;
@@ -15,7 +15,7 @@ use apus_udp::{Access, Config, Connection, Host, Mode, Op, Region, RegionKey, Re
 use apus_units::Time;
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 
-/// Datagrams sent before the host is driven; less than its socket holds.
+/// Number of datagrams sent before the host is driven; fewer than its socket holds.
 const BATCH: u64 = 64;
 
 fn ring(secret: u8) -> KeyRing {
@@ -25,7 +25,7 @@ fn ring(secret: u8) -> KeyRing {
 fn host() -> Host {
     let mut config = Config::new((Ipv4Addr::LOCALHOST, 0).into(), ring(1)).expect("defaults");
     config.mode = Mode::Inline;
-    // No control, as of a peer that wants to cost as much as it can.
+    // No congestion control, like a peer that wants to cost as much as it can.
     config.algorithm = build("constant", None, &[("window", "64")]).expect("constant");
     Host::start(config).expect("a host")
 }
@@ -86,7 +86,7 @@ impl Setup {
         }
     }
 
-    /// Hands on what both hosts have sent; returns the datagrams of the client.
+    /// Forwards the datagrams of both hosts; returns the number of datagrams of the client.
     fn forward(&self) -> u64 {
         let mut buffer = [0; 65_536];
         let mut count = 0;
@@ -105,7 +105,7 @@ impl Setup {
         }
     }
 
-    /// Returns a packet of the client's, a write of this length, that the server has not got.
+    /// Returns a packet of the client, a write of this length, that the server has not received.
     fn capture(&self, peer: &Connection, key: RegionKey, length: usize) -> Vec<u8> {
         self.settle();
         let write = peer.submit(Request::write(key, 0, vec![7; length])).expect("room");
@@ -132,14 +132,14 @@ impl Setup {
         stats.sessions.iter().find(|(counter, _)| *counter == name).expect("a counter").1
     }
 
-    /// Drives the server until it has nothing to do; returns the time.
+    /// Drives the server until it has no work left; returns the time.
     fn drive(&self) -> Duration {
         let start = Instant::now();
         while self.server.drive() {}
         start.elapsed()
     }
 
-    /// Drives both hosts until neither has anything to do.
+    /// Drives both hosts until neither has work left.
     fn settle(&self) {
         loop {
             let busy = self.client.drive() | self.server.drive();
@@ -150,7 +150,7 @@ impl Setup {
     }
 }
 
-/// Returns the time of `count` datagrams like this one, and asserts that the server counts them as `counted`.
+/// Returns the time of `count` datagrams like this one, and asserts that the server counts all of them as `counted`.
 fn strangers(
     setup: &Setup,
     (from, bytes): (&UdpSocket, &[u8]),
@@ -190,14 +190,14 @@ fn hellos(setup: &Setup, (from, bytes): (&UdpSocket, &[u8]), count: u64) -> Dura
     spent.mul_f64(count as f64 / (batches * BATCH) as f64)
 }
 
-/// Returns the time of the server for `count` packets of writes of the peer, and asserts that they end as stated.
+/// Returns the time of the server for `count` packets of the peer's writes, and asserts that the writes end as stated.
 fn writes(setup: &Setup, peer: &Connection, key: RegionKey, done: bool, count: u64) -> Duration {
     let (mut spent, mut packets) = (Duration::ZERO, 0);
     let mut step = || {
         setup.client.drive();
         let forwarded = setup.forward();
         let took = setup.drive();
-        // A server that waits, for example to send an answer again, does no work for a packet.
+        // A server that waits, for example to repeat an answer, does no work for a packet.
         if forwarded > 0 {
             (spent, packets) = (spent + took, packets + forwarded);
         }

@@ -1,5 +1,5 @@
-//! CPU time of a small round trip. One thread drives both ends, so neither waits for the other: the time is what both ends
-//! spend, with one empty poll each. Bare sockets with as many polls are measured for comparison.
+//! CPU time of a small round trip. One thread drives both ends, so neither waits for the other. The time is the sum of both
+//! ends, with one empty poll each. Bare sockets with the same number of polls are measured for comparison.
 //!
 //! `round_trip --count N` runs N round trips of sealed writes without measurement, for profilers.
 
@@ -13,7 +13,7 @@ use apus_udp::session::{KeyRing, SharedKey};
 use apus_udp::{Access, Bytes, Config, Connection, Host, Mode, Region, RegionKey, Request};
 use criterion::{Criterion, criterion_group};
 
-/// Bytes of a write.
+/// Length of a write in bytes.
 const SMALL: usize = 64;
 
 /// Two hosts and a connection between them.
@@ -71,7 +71,7 @@ impl Pair {
         let request = Request::write(self.key, 0, self.payload.clone());
         let mut op = pin!(self.connection.submit(request).expect("room"));
         let mut context = Context::from_waker(Waker::noop());
-        // Polling drives the client: it sends, and polls once without a datagram.
+        // Polling drives the client: it sends, and polls its socket once without a datagram.
         while op.as_mut().poll(&mut context).map(|end| end.expect("done")).is_pending() {
             self.server.drive();
         }

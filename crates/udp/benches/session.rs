@@ -1,4 +1,4 @@
-//! Cost of sealing and opening one packet, by payload and cipher or mode, header and numbers included. A packet is copied
+//! Cost of sealing and opening one packet, by payload and by cipher or mode, header and numbers included. A packet is copied
 //! before it is opened in place; the copy is included.
 
 use core::hint::black_box;
@@ -10,20 +10,20 @@ use apus_wire::{Body, Header, Segment, SegmentKind};
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 
 const NOW: Time = Time::from_ps(1_000_000);
-/// Packets sealed ahead of an opening: below the replay window, so that none is refused.
+/// Number of packets sealed before they are opened: fewer than the replay window, so that none is refused.
 const BATCH: usize = 256;
 
 fn address(n: u8) -> SocketAddr {
     SocketAddr::from(([10, 0, 0, n], 7000))
 }
 
-/// Two tables with a session between them, the first being the one that asked.
+/// Returns two tables with a session between them; the first one is the initiator.
 fn pair(ring: &KeyRing, cipher: Cipher) -> ([Sessions; 2], SessionId) {
     let (tables, [id, _]) = pair_with(&Config::default(), ring, cipher);
     (tables, id)
 }
 
-/// As [`pair`], with these settings, and with the session of each.
+/// As [`pair`], with these settings, and with the session of each table.
 fn pair_with(config: &Config, ring: &KeyRing, cipher: Cipher) -> ([Sessions; 2], [SessionId; 2]) {
     let config = Config { cipher, ..config.clone() };
     let table = |n| Sessions::new(config.clone(), ring.clone(), [n; 32]).expect("defaults");
@@ -78,7 +78,7 @@ fn cost_per_packet(c: &mut Criterion) {
             let ([mut sender, _], id) = pair(ring, cipher);
             let mut buffer = vec![7; header(0, length).encoded_len() + length + sender.overhead()];
             let mut seq = 0;
-            // From memory that is not in the nearest caches, as an application's is.
+            // The payload comes from memory outside the fastest caches, like an application's payload.
             let source = vec![5; (4 << 20) + length];
             group.bench_function(format!("seal {length} B"), |b| {
                 b.iter(|| {
@@ -89,7 +89,7 @@ fn cost_per_packet(c: &mut Criterion) {
                     sender.seal(NOW, id, &header, payload, black_box(&mut buffer))
                 });
             });
-            // A pair of its own: the first receiver has seen none of those packets.
+            // A separate pair, because the first receiver has not seen the packets above.
             let ([mut sender, mut receiver], id) = pair(ring, cipher);
             let mut packets = Vec::new();
             group.bench_function(format!("copy and open {length} B"), |b| {
@@ -122,7 +122,7 @@ fn cost_per_packet(c: &mut Criterion) {
     }
 }
 
-/// What strangers can make a table spend: per datagram, and per handshake with a key (both sides).
+/// Cost that unauthenticated senders can cause at a table: per datagram, and per handshake with a key (both sides).
 fn cost_of_strangers(c: &mut Criterion) {
     let ring = KeyRing::new([SharedKey::new([1; 32])]).expect("one key");
     let ([mut sender, mut receiver], id) = pair(&ring, Cipher::Aes256Gcm);
@@ -166,13 +166,14 @@ fn cost_of_strangers(c: &mut Criterion) {
     group.finish();
 }
 
-/// What a peer can make a table spend that changes its key with each packet: opening the packet, and sealing an answer under a new key.
+/// Cost that a peer can cause at a table if it changes its key with each packet: opening the packet, and sealing an answer
+/// under a new key.
 fn cost_of_new_keys(c: &mut Criterion) {
     let ring = KeyRing::new([SharedKey::new([1; 32])]).expect("one key");
     for cipher in Cipher::ALL {
         let mut group = c.benchmark_group(format!("{}, packet and answer", cipher.name()));
         for (name, life) in [("one key", Span::MAX), ("a new key each", Span::from_ps(1))] {
-            // The initiator replaces its key once the peer has the last one.
+            // The initiator replaces its key once the peer has the latest one.
             let config = Config { key_life: life, ..Config::default() };
             let ([mut peer, mut table], [ours, theirs]) = pair_with(&config, &ring, cipher);
             let length = header(0, 64).encoded_len() + 64 + table.overhead();

@@ -51,7 +51,7 @@ pub fn update(
     Ok(true)
 }
 
-/// Checks all three between two hosts.
+/// Tests all three functions between two hosts.
 pub fn main() -> Result<(), Box<dyn std::error::Error>> {
     let host = || Host::start(Config::new(([127, 0, 0, 1], 0).into(), KeyRing::insecure())?);
     let (server, client) = (host()?, host()?);

@@ -1,7 +1,7 @@
 //! Atomic ops on the words of regions: their operands, and the owner's own atomic access.
 //!
-//! A word is 8 bytes at an address that is a multiple of 8 from the region's start, little-endian. Peers and the owner
-//! change words under the lock of the region, so all their ops on a region are atomic among each other.
+//! A word is 8 bytes, little-endian, at an address that is a multiple of 8 from the start of the region. Peers and the
+//! owner change words under the lock of the region, so all their ops on a region are atomic with respect to each other.
 
 use apus_units::planted::{Bug, is_planted};
 use apus_wire::{SegmentKind, WORD_BYTES};
@@ -20,7 +20,8 @@ pub(crate) enum AtomicOp {
 }
 
 impl AtomicOp {
-    /// Reads the operands of a request; `None` if the packet is none or has not as many bytes.
+    /// Decodes the operands of a request. Returns `None` if the packet is not an atomic request or has a different
+    /// number of bytes.
     pub(crate) fn decode(kind: SegmentKind, payload: &[u8]) -> Option<Self> {
         let (words, rest) = payload.as_chunks::<WORD>();
         if !rest.is_empty() {
@@ -51,8 +52,8 @@ impl AtomicOp {
         }
     }
 
-    /// Executes the op on the word at `address`. Returns the word before the op; `None`, without effect, if the memory
-    /// ends before it.
+    /// Executes the op on the word at `address`. Returns the word before the op. Returns `None`, without any effect, if
+    /// the memory ends before the end of the word.
     pub(crate) fn execute(self, memory: &mut [u8], address: u64) -> Option<u64> {
         let from = usize::try_from(address).ok()?;
         let place = memory.get_mut(from..)?.first_chunk_mut::<WORD>()?;
@@ -62,7 +63,7 @@ impl AtomicOp {
     }
 }
 
-/// The operands of an outstanding atomic op as its packets carry them, and the word that it fetches.
+/// The operands of an outstanding atomic op in the form that its packets carry, and the word that the op fetches.
 pub(crate) struct AtomicBuffers {
     operands: [u8; 2 * WORD],
     length: usize,
@@ -180,7 +181,7 @@ impl Region {
     }
 }
 
-/// Returns the address of a word as an index into `length` bytes.
+/// Returns the address of a word as an index into `length` bytes, if the word is aligned and lies within them.
 fn checked(address: u64, length: usize) -> Result<usize, WordError> {
     if !address.is_multiple_of(u64::from(WORD_BYTES)) {
         return Err(WordError::Unaligned { address });

@@ -9,28 +9,29 @@ use crate::mailbox::Opened;
 use crate::session::{Principal, of_unlisted};
 use crate::slots::{Slot, Slots};
 
-/// The part of the slots that a peer with a key of its own may have. deviation: no source; the part of the sessions that such a peer
-/// may have (`session.quota_sessions`).
+/// Divisor of the slots that gives the maximum of a peer with a key of its own. deviation: no source; the share of the
+/// sessions that such a peer may have (`session.quota_sessions`).
 const PART_OF_PEER: u32 = 4;
 
-/// The engines' side of the backlog. A connection takes a slot when its peer requests it. So a peer without a slot is
-/// refused at once and is never told that it is connected.
+/// The engines' side of the backlog. A connection takes a slot when its peer requests it. Therefore a peer without a
+/// slot is refused at once and is never told that it is connected.
 #[derive(Clone)]
 pub(crate) struct Backlog {
     sender: async_channel::Sender<Unaccepted>,
     slots: Slots,
-    /// Slots of each peer with a key of its own that has any, and of all that are not listed together, of all engines of the host.
+    /// Slots in use by each peer with a key of its own, and by all unlisted peers together, over all engines of the
+    /// host.
     held: Arc<Mutex<BTreeMap<Principal, u32>>>,
     limit: u32,
 }
 
-/// A slot of the backlog, freed when it is dropped.
+/// A slot of the backlog. Dropping it frees the slot.
 pub(crate) struct BacklogSlot {
     _slot: Slot,
     _counted: Vec<Counted>,
 }
 
-/// A slot that counts for the limit of a holder.
+/// A slot that counts towards the limit of a holder.
 struct Counted {
     holder: Principal,
     held: Arc<Mutex<BTreeMap<Principal, u32>>>,
@@ -48,12 +49,12 @@ impl Drop for Counted {
     }
 }
 
-/// Why there is no slot.
+/// Reason why there is no slot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum NoSlot {
-    /// All are in use.
+    /// All slots are in use.
     Full,
-    /// The peer has as many as one peer may have, or all that are not listed have.
+    /// The peer, or all unlisted peers together, have reached their limit.
     Quota,
 }
 
@@ -65,7 +66,7 @@ pub(crate) struct Unaccepted {
 
 /// Returns a backlog of at most `limit` connections, including those being opened, and the application's end of it.
 pub(crate) fn backlog(limit: u32) -> (Backlog, async_channel::Receiver<Unaccepted>) {
-    // The slots bound the channel.
+    // The number of slots bounds the channel.
     let (sender, receiver) = async_channel::unbounded();
     (Backlog { sender, slots: Slots::new(limit), held: Arc::default(), limit }, receiver)
 }
@@ -74,7 +75,7 @@ impl Backlog {
     /// Takes a slot for a connection of a peer.
     ///
     /// # Errors
-    /// If none is free, or none for this peer.
+    /// If no slot is free, or the peer has reached its limit.
     pub(crate) fn reserve(&self, peer: Option<Principal>) -> Result<BacklogSlot, NoSlot> {
         let slot = match self.slots.take() {
             Err(slot) if is_planted(Bug::SlotLeak) => {
@@ -88,7 +89,7 @@ impl Backlog {
         Ok(BacklogSlot { _slot: slot, _counted: counted })
     }
 
-    /// Counts a slot of a holder; `None` if it has no limit of its own.
+    /// Counts a slot for a holder. Returns `None` if the holder has no limit of its own.
     fn count(&self, holder: Principal) -> Option<Result<Counted, NoSlot>> {
         let most = match holder {
             Principal::Peer(_) | Principal::Unlisted(_) => (self.limit / PART_OF_PEER).max(1),
@@ -104,12 +105,13 @@ impl Backlog {
         Some(Ok(Counted { holder, held: Arc::clone(&self.held) }))
     }
 
-    /// Puts a connection into its slot. If the application has gone, the connection is dropped, which closes it.
+    /// Puts a connection into its slot. If the application has dropped its end, the connection is dropped, which closes
+    /// it.
     pub(crate) fn put(&self, connection: Opened, slot: BacklogSlot) {
         drop(self.sender.try_send(Unaccepted { connection, _slot: slot }));
     }
 
-    /// Ends waits for further connections.
+    /// Ends the application's waits for further connections.
     pub(crate) fn close(&self) {
         self.sender.close();
     }
@@ -160,7 +162,7 @@ mod tests {
     fn unlisted_peers_together_leave_slots_to_listed_ones() {
         for (limit, unlisted) in [(1, 1), (2, 1), (4, 3), (8, 6), (128, 96)] {
             let (backlog, _receiver) = backlog(limit);
-            // Each of them has one slot.
+            // Each unlisted peer has one slot.
             let take = |n: u32| backlog.reserve(Some(Principal::Unlisted(peer(n as u8 + 9))));
             let mut taken: Vec<_> = (0..unlisted).map(|n| take(n).expect("room")).collect();
             let left = limit - unlisted;

@@ -1,4 +1,4 @@
-//! The engine's clock, and the conversion of the kernel's and the NIC's timestamps to it (Swift App. A).
+//! The engine's clock, and the conversion of timestamps of the kernel and the NIC to it (Swift App. A).
 
 use std::fs::File;
 use std::io;
@@ -10,22 +10,22 @@ use rustix::time::{ClockId, DynamicClockId, Timespec, clock_gettime, clock_getti
 
 use crate::sys::{Departure, Meta};
 
-/// Interval of clock comparisons. deviation: App. A says "periodic"; a pair of readings errs by about 100 ns here, which
-/// is 0.1 ppm over one second.
+/// Interval of clock comparisons. deviation: App. A says "periodic"; a pair of readings errs by about 100 ns here,
+/// which is 0.1 ppm over one second.
 const READING_PERIOD: Span = Span::from_secs(1);
-/// Pairs of readings per comparison, of which the fastest counts. A pair errs by the time for which its thread was
-/// descheduled between the readings. deviation: no source; rationale: the thread would have to be descheduled three times
-/// within a microsecond.
+/// Number of pairs of readings per comparison, of which the fastest counts. A pair errs by the time for which its
+/// thread was descheduled between the readings. deviation: no source; rationale: the thread would have to be
+/// descheduled three times within a microsecond.
 const PAIRS: u32 = 3;
 
-/// Maximum plausible age of a timestamp; an older one means that the clock was set. deviation: no source; longer than any
-/// datagram waits in a socket.
+/// Maximum plausible age of a timestamp. An older timestamp means that the clock was set. deviation: no source; longer
+/// than any datagram waits in a socket.
 const MAX_AGE: Span = Span::from_secs(10);
 
-/// Time for which an engine runs at most: [`Time`] ends at 2^64 ps, 213.5 days. Half a day is left for timers.
+/// Maximum running time of an engine: [`Time`] ends at 2^64 ps, which is 213.5 days. Half a day is left for timers.
 pub(crate) const LIFETIME: Span = Span::from_secs(213 * 86_400);
 
-/// Time since the engine started, on the monotonic clock.
+/// Clock of an engine: time since its start, on the monotonic clock.
 #[derive(Debug)]
 pub(crate) struct Clock {
     /// Start of the engine on the monotonic clock, in nanoseconds.
@@ -35,7 +35,7 @@ pub(crate) struct Clock {
     next_reading: Time,
 }
 
-/// A foreign clock, as picoseconds since its first reading, and its conversion.
+/// Conversion of another clock. Its instants are represented as picoseconds since an hour before its first reading.
 #[derive(Debug)]
 struct Converted {
     epoch: i128,
@@ -44,7 +44,7 @@ struct Converted {
 
 impl Converted {
     fn new(reading: i128, now: Time) -> Self {
-        // Instants up to one hour before the first reading can be represented.
+        // Makes instants up to one hour before the first reading representable.
         let epoch = reading - 3_600_000_000_000;
         let at = foreign(epoch, reading);
         Self { epoch, converter: ClockConverter::new(at, now) }
@@ -53,18 +53,18 @@ impl Converted {
     fn update(&mut self, reading: i128, now: Time) {
         match u64::try_from(reading - self.epoch).ok().and_then(|since| since.checked_mul(1_000)) {
             Some(since) => self.converter.update(Time::from_ps(since), now),
-            // The clock was set by more than can be represented.
+            // The clock was set by more than the representation allows.
             None => *self = Self::new(reading, now),
         }
     }
 
-    /// Returns `None` if the timestamp is not plausible.
+    /// Converts an instant to the engine's time. Returns `None` if the result is not plausible.
     fn convert(&self, instant: i128, now: Time) -> Option<Time> {
         plausible(self.converter.to_host(foreign(self.epoch, instant)), now)
     }
 }
 
-/// Returns when a datagram passed according to a timestamp, at most `now`; `None` if that is not plausible.
+/// Limits the time of a timestamp to at most `now`. Returns `None` if the time is not plausible.
 pub(crate) fn plausible(at: Time, now: Time) -> Option<Time> {
     let at = at.min(now);
     (now.since(at) < MAX_AGE).then_some(at)
@@ -79,8 +79,8 @@ fn nanoseconds(time: Timespec) -> i128 {
     i128::from(time.tv_sec) * 1_000_000_000 + i128::from(time.tv_nsec)
 }
 
-/// Returns a reading of a foreign clock and the time of the monotonic clock at which it was read, in nanoseconds: the
-/// fastest of [`PAIRS`] pairs. It errs by at most half of its time.
+/// Returns a reading of another clock, and the time of the monotonic clock at which it was taken, in nanoseconds. The
+/// result is the fastest of [`PAIRS`] pairs, and errs by at most half of the pair's duration.
 fn pair<E>(read: impl Fn() -> Result<i128, E>, host: impl Fn() -> u64) -> Result<(i128, u64), E> {
     let mut best: Option<(u64, i128, u64)> = None;
     for _ in 0..PAIRS {
@@ -95,14 +95,14 @@ fn pair<E>(read: impl Fn() -> Result<i128, E>, host: impl Fn() -> u64) -> Result
     Ok((reading, at))
 }
 
-/// Returns the nanoseconds of the monotonic clock, which counts from the start of the machine.
+/// Returns the time of the monotonic clock, which counts from the start of the machine, in nanoseconds.
 #[inline]
 pub(crate) fn monotonic() -> u64 {
     let time = clock_gettime(ClockId::Monotonic);
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }
 
-/// Returns the engine's time at an instant of the monotonic clock.
+/// Returns the engine's time at instant `at` of the monotonic clock.
 #[inline]
 pub(crate) fn since(epoch: u64, at: u64) -> Time {
     Time::from_ps(at.saturating_sub(epoch).saturating_mul(1_000))
@@ -160,14 +160,15 @@ impl Clock {
         }
     }
 
-    /// Returns when a datagram was received (t2, t5): the NIC's timestamp, or the kernel's, or `now` if neither is
-    /// plausible.
+    /// Returns when a datagram was received (t2, t5): the NIC's timestamp if it is plausible, otherwise the kernel's,
+    /// otherwise `now`.
     #[inline]
     pub(crate) fn received(&self, meta: &Meta, now: Time) -> Time {
         self.convert(meta.nic_received_at, meta.received_at, now).unwrap_or(now)
     }
 
-    /// Returns when a datagram left (t1): the NIC's timestamp, or the kernel's, or `None` if neither is plausible.
+    /// Returns when a datagram left (t1): the NIC's timestamp if it is plausible, otherwise the kernel's, otherwise
+    /// `None`.
     pub(crate) fn sent(&self, departure: &Departure, now: Time) -> Option<Time> {
         self.convert(departure.nic_left_at, departure.left_at, now)
     }
@@ -207,11 +208,12 @@ mod tests {
             let received = clock.received(&meta(Some(stamp)), clock.now());
             received + slack >= before && received <= after + slack
         };
-        // The error is larger if the thread is descheduled during the comparison, but not in every attempt.
+        // The error is larger if the thread is descheduled during the comparison, but that does not happen in every
+        // attempt.
         assert!((0..10_000).any(|_| lies_between()), "never within {slack}");
     }
 
-    /// Readings that took 9, 3 and 20 ns: the second pair counts, in its middle.
+    /// Readings that took 9, 3 and 20 ns: the second pair counts, with its middle.
     #[test]
     fn the_fastest_pair_of_readings_counts() {
         let host = std::cell::RefCell::new([100, 109, 200, 203, 300, 320].into_iter());
@@ -246,11 +248,12 @@ mod tests {
         assert!(error < Span::from_ns(100), "{error}");
         let departure = Departure { number: 0, left_at: None, nic_left_at: Some(nic(received)) };
         assert_eq!(clock.sent(&departure, now), Some(by_nic), "departures by the same conversion");
-        // If the NIC's timestamp is not plausible, the kernel's counts.
+        // If the NIC's timestamp is not plausible, the kernel's timestamp counts.
         assert_ne!(clock.received(&meta(Some(nic(at(3)) - 60_000_000_000)), now), by_nic);
     }
 
-    /// A clock that is set back by two hours, and one that is set from 1970, are right again after the next comparison.
+    /// A clock that was set back by two hours, and a clock that was set from 1970 to the present, are converted
+    /// correctly after the next comparison.
     #[test]
     fn a_clock_that_was_set_is_converted_again() {
         let at = |s| Time::ZERO + Span::from_secs(s);

@@ -25,8 +25,8 @@ mod check;
 /// Number of traffic classes that flows may belong to: as many as Ethernet's priorities (IEEE 802.1Q).
 pub const CLASSES: usize = 8;
 
-/// Swift over a kernel's UDP, where the paper's values are for NIC timestamps and engines that own
-/// their cores.
+/// Parameters of Swift over a kernel's UDP. The values of the paper are for NIC timestamps and engines that own their
+/// cores.
 const SWIFT: &[(&str, &str)] = &[
     // deviation: the paper's 25 us ends at the NIC; here the sender's kernel is part of the fabric
     // delay, and a bare round trip through two kernels takes 10 to 119 us (docs/udp.md).
@@ -40,25 +40,27 @@ const SWIFT: &[(&str, &str)] = &[
     // window is. Below one packet, the window would only add pauses of RTT / cwnd, with the RTT of a descheduled engine
     // (docs/udp.md).
     ("endpoint_min_cwnd", "1"),
-    // deviation: the defaults of 1 ms are for engines that own their cores; a thread that shares its core is descheduled
-    // for 8 to 24 ms (docs/udp.md). Before the first sample, a timeout does not indicate congestion either: the
-    // handshake has just been answered.
+    // deviation: the defaults of 1 ms are for engines that own their cores; a thread that shares its core is
+    // descheduled for 8 to 24 ms (docs/udp.md). A timeout before the first sample does not indicate congestion either,
+    // because the handshake has just been answered.
     ("min_rto", "10ms"),
     ("initial_rto", "30ms"),
-    // deviation: 3 is for timeouts of 1 ms after a network's 25 us; three of these fit into one descheduling.
+    // deviation: 3 is for timeouts of 1 ms in a network with a delay of 25 us; three timeouts fit into one period of
+    // being descheduled.
     ("retx_reset_threshold", "10"),
 ];
 
 /// Maximum number of engines of a host. Rationale: a region has one bit per engine that sends from it.
 const MAX_ENGINES: u32 = 64;
 
-/// Bytes of IP and UDP headers: IPv6's, so that either fits.
+/// Maximum number of bytes of the IP and UDP headers: those of IPv6, which are longer than those of IPv4.
 const IP_UDP_BYTES: u32 = 48;
 
-/// Bytes that a packet takes of an Ethernet link in addition to its MTU: header, checksum, preamble and gap (IEEE 802.3).
+/// Number of bytes that a packet occupies on an Ethernet link in addition to its MTU: header, checksum, preamble and
+/// gap (IEEE 802.3).
 const ETHERNET_BYTES: u32 = 14 + 4 + 8 + 12;
 
-/// Returns the bytes that an IP packet of this length takes of an Ethernet link.
+/// Returns the number of bytes that an IP packet of this length occupies on an Ethernet link.
 pub(crate) const fn wire_bytes_of(ip_bytes: u32) -> u32 {
     ip_bytes + ETHERNET_BYTES
 }
@@ -68,7 +70,7 @@ pub(crate) const fn wire_bytes_of(ip_bytes: u32) -> u32 {
 pub(crate) fn header_bytes(algorithm: &AlgorithmConfig, guard: usize) -> u32 {
     let layout = algorithm.fields();
     let own = layout.map_or(Fields::NONE, |layout| Fields::data(layout.id, [0; MAX_FIELD_BYTES]));
-    // Room for telemetry is no part of the layout: the sender half asks for it on each packet.
+    // Room for telemetry is not part of the layout: the sender half requests it on each packet.
     let first = first_header(algorithm);
     let bytes_of = |fields| extension_of(fields, layout, None, &mut [0; _]).encoded_len();
     let extension = bytes_of(own).max(bytes_of(first.fields));
@@ -264,7 +266,7 @@ impl Config {
         self.spreading.as_ref().map_or(1, |spreading| spreading.ports)
     }
 
-    /// Returns what peers are told about ports.
+    /// Returns the host's offer to peers about ports.
     pub(crate) fn offer(&self) -> Offer {
         let most = if self.engines > 1 { 1 } else { MAX_PORTS };
         let accepts = self.accept_ports.unwrap_or(most);
@@ -351,7 +353,7 @@ mod tests {
         Config::new(([127, 0, 0, 1], 0).into(), KeyRing::insecure()).expect("defaults")
     }
 
-    /// A peer whose engine shares its core is descheduled again and again, and then is not. The flow must not pause
+    /// A peer whose engine shares its core is repeatedly descheduled, and later no longer. The flow must not pause
     /// afterwards: a pause would take RTT / cwnd, with the RTT of a descheduled peer (40 ms / 0.01 is 4 s).
     #[test]
     fn a_flow_does_not_pause_after_its_peer_was_descheduled() {
@@ -381,7 +383,7 @@ mod tests {
         }
     }
 
-    /// The pace of RCCC's grants is that of a whole host.
+    /// The rate of RCCC's grants is meant for a whole host.
     #[test]
     fn rccc_runs_on_one_engine() {
         let mut config = defaults();
@@ -392,7 +394,7 @@ mod tests {
         assert!(error.contains("each of 2 engines") && error.contains("use one engine"), "{error}");
     }
 
-    /// From the layout of the wire: Bolt has 1 writable byte, type, count and 5 bytes; telemetry has the type, 3 bytes
+    /// Sizes from the wire layout: Bolt has 1 writable byte, type, count and 5 bytes; telemetry has the type, 3 bytes
     /// and 8 hops of 13 bytes.
     #[test]
     fn a_full_packet_has_room_for_the_fields_of_its_algorithm() {

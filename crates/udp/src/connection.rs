@@ -41,7 +41,7 @@ pub struct Request {
     kind: OpKind,
     buffers: Buffers,
     deadline: Option<Duration>,
-    /// Whether it answers a message of the peer.
+    /// Whether the message answers a message of the peer.
     answers: bool,
 }
 
@@ -130,7 +130,7 @@ impl Connection {
         Self { link, opened: Arc::new(opened) }
     }
 
-    /// Returns its session, and the mailbox of its engine.
+    /// Returns the session of the connection, and the mailbox of its engine.
     #[cfg(any(test, feature = "worlds"))]
     pub(crate) fn session(&self) -> (crate::session::SessionId, &Arc<crate::mailbox::Mailbox>) {
         (self.link.state.session, &self.link.mailbox)
@@ -142,7 +142,7 @@ impl Connection {
         self.link.state.peer
     }
 
-    /// Returns the number of the connection, which no other connection of the host has.
+    /// Returns the number of the connection, unique within the host.
     pub(crate) fn number(&self) -> u64 {
         self.link.state.who.connection
     }
@@ -160,7 +160,7 @@ impl Connection {
         self.link.driver.would_deadlock()
     }
 
-    /// Refuses a wait of this thread that would wait for itself.
+    /// Refuses a wait if this thread would wait for itself.
     fn check_wait(&self) -> Result<(), End> {
         if self.would_deadlock() { Err(End::WouldDeadlock) } else { Ok(()) }
     }
@@ -197,7 +197,7 @@ impl Connection {
         self.link.state.is_peer_draining()
     }
 
-    /// Returns `true` if this side has begun to close it.
+    /// Returns `true` if this side has begun to close the connection.
     pub(crate) fn is_closing(&self) -> bool {
         self.link.state.is_closing()
     }
@@ -328,7 +328,7 @@ impl Connection {
         };
         let Err(pending) = mailbox.submit(pending) else { return Ok(ticket) };
         pending.refuse();
-        // An engine that has stopped ends its connections soon.
+        // The ring is full, or the engine has stopped. A stopped engine soon ends its connections.
         let stopped = mailbox.status.is_stopped();
         Err(if stopped { SubmitError::Ended(state.end()) } else { SubmitError::Full })
     }

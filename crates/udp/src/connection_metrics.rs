@@ -91,7 +91,7 @@ pub(crate) fn write(page: &mut Page, reports: &[Option<Report>]) {
     for (name, help, value) in GAUGES {
         page.metric(name, Kind::Gauge, help);
         for (connection, series) in &connections {
-            // Not every algorithm has every value, nor a flow before its first sample.
+            // Some algorithms do not provide the value, and flows may not have it before their first sample.
             if let Some(value) = value(connection) {
                 series.sample(page, &[], value);
             }
@@ -103,7 +103,7 @@ pub(crate) fn write(page: &mut Page, reports: &[Option<Report>]) {
     peers(page, &reports);
 }
 
-/// Name of what has become of packets, and their number.
+/// Name of an outcome of packets, and the number of packets with this outcome.
 type Fate = (&'static str, fn(&EvCounters) -> u64);
 
 const FATES: [Fate; 5] = [
@@ -114,7 +114,7 @@ const FATES: [Fate; 5] = [
     ("timeout", |c| c.timeouts),
 ];
 
-/// Writes the metrics of source ports, of connections with a balancer.
+/// Writes the metrics of the source ports of connections with a balancer.
 fn ports(page: &mut Page, connections: &[(&ConnectionReport, Series<'_>)]) {
     let help = "Source ports by which packets leave, and others that the peer has not confirmed.";
     page.metric("apus_connection_ports", Kind::Gauge, help);

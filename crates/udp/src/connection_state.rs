@@ -33,24 +33,24 @@ pub(crate) struct ConnectionLimits {
     pub(crate) max_message: u64,
 }
 
-/// Maximum size of received messages, as in [`Config`](crate::Config).
+/// Limits on received messages, as in [`Config`](crate::Config).
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct InboxLimits {
     pub(crate) max_message: u64,
     pub(crate) max_queued_bytes: u64,
     pub(crate) max_queued_messages: u32,
-    /// Maximum bytes of the messages of all connections of a peer that has a key of its own.
+    /// Maximum number of bytes of messages over all connections of a peer that has a key of its own.
     pub(crate) quota_queued_bytes: KeyLimit,
 }
 
-/// Who the peer of a connection is.
+/// Identity of the peer of a connection.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct PeerIdentity {
-    /// The number of the connection, which no other connection of the host has.
+    /// Number of the connection, unique within the host.
     pub(crate) connection: u64,
-    /// The key of its own that the peer proved.
+    /// The peer's own key, which it proved.
     pub(crate) key: Option<PeerKey>,
-    /// Its name in the ring.
+    /// Name of the peer in the key ring.
     pub(crate) name: Option<Box<str>>,
 }
 
@@ -61,24 +61,24 @@ pub(crate) struct ConnectionState {
     pub(crate) who: PeerIdentity,
     pub(crate) engine: Arc<EngineStatus>,
     pub(crate) limits: ConnectionLimits,
-    /// Outstanding ops per flow.
+    /// Number of outstanding ops of each flow.
     outstanding: Box<[AtomicU32]>,
     ended: OnceLock<End>,
-    /// Whether the peer takes no new ops.
+    /// Whether the peer accepts no new ops.
     peer_draining: AtomicBool,
-    /// Whether the application closes it, as soon as its ops have ended.
+    /// Whether the application closes the connection. It closes as soon as its ops have ended.
     closing: AtomicBool,
-    /// What has ended, by kind.
+    /// Counters of the ops that have ended, by kind.
     pub(crate) ops: OpCounters,
-    /// Size of the messages that have arrived in part or in full and that the application has not taken.
+    /// Bytes of the messages that have arrived in part or in full and that the application has not taken.
     queued_bytes: AtomicU64,
     queued_messages: AtomicU32,
-    /// What all connections of the peer occupy, if it has a key of its own.
+    /// Resources that all connections of the peer occupy, if it has a key of its own.
     used: Option<Arc<KeyUse>>,
     next_ticket: AtomicU64,
 }
 
-/// Returns the flow, of this number of flows, of the op with this ticket.
+/// Returns the flow of the op with this ticket, on a connection with `flows` flows.
 pub(crate) fn flow_of(ticket: u64, flows: usize) -> usize {
     ticket.checked_rem(flows as u64).unwrap_or(0) as usize
 }
@@ -117,7 +117,7 @@ impl ConnectionState {
         self.outstanding.len()
     }
 
-    /// Returns a number that no other op of the connection has, for an op of flow `flow`.
+    /// Returns a ticket for an op of flow `flow`, unique within the connection.
     pub(crate) fn ticket(&self, flow: usize) -> u64 {
         let number = self.next_ticket.fetch_add(1, Ordering::Relaxed);
         number * self.flows() as u64 + flow as u64
@@ -128,12 +128,12 @@ impl ConnectionState {
         let _ = self.ended.set(end);
     }
 
-    /// Returns how the connection ended, if it has.
+    /// Returns how the connection ended, or `None` if that is not recorded.
     pub(crate) fn ended(&self) -> Option<End> {
         self.ended.get().copied()
     }
 
-    /// Returns how the connection ended; if that is not recorded, its engine has ended.
+    /// Returns how the connection ended. If no end is recorded, the engine of the connection has ended.
     pub(crate) fn end(&self) -> End {
         let engine = if self.engine.has_failed() { End::EngineFailed } else { End::Stopped };
         self.ended().unwrap_or(engine)
@@ -156,10 +156,11 @@ impl ConnectionState {
         }
     }
 
-    /// Counts another outstanding op of a flow.
+    /// Counts a further outstanding op of a flow.
     ///
     /// # Errors
-    /// If the flow has as many as its limit allows, or either side drains. A peer that drains takes messages that answer its own.
+    /// If the flow has reached its limit, or either side drains. A peer that drains still accepts messages that answer
+    /// its own messages.
     pub(crate) fn begin_op(
         &self,
         flow: usize,
@@ -173,7 +174,8 @@ impl ConnectionState {
             SubmitError::Full
         } else if self.peer_draining.load(Ordering::SeqCst) && !(answers && kind == OpKind::Message)
         {
-            // After the count: either the engine counts this op, or this call sees the mark.
+            // This check follows the counting of the op: either the engine counts the op as outstanding, or this call
+            // sees that the peer drains.
             SubmitError::PeerDraining
         } else if self.engine.is_draining() && kind != OpKind::Message {
             SubmitError::Draining
@@ -184,12 +186,12 @@ impl ConnectionState {
         Err(refused)
     }
 
-    /// Records that the peer takes no new ops.
+    /// Records that the peer accepts no new ops.
     pub(crate) fn set_peer_draining(&self) {
         self.peer_draining.store(true, Ordering::SeqCst);
     }
 
-    /// Returns `true` if the peer takes no new ops.
+    /// Returns `true` if the peer accepts no new ops.
     pub(crate) fn is_peer_draining(&self) -> bool {
         self.peer_draining.load(Ordering::SeqCst)
     }
@@ -228,7 +230,7 @@ impl ConnectionState {
     pub(crate) fn reserve_message(&self, bytes: u64, limits: &InboxLimits) -> bool {
         let messages = self.queued_messages.load(Ordering::Acquire);
         let queued = self.queued_bytes.load(Ordering::Acquire);
-        // Only the engine adds, so room that is free now stays free.
+        // Only the engine adds to the counters, so room that is free now stays free.
         if messages >= limits.max_queued_messages || queued + bytes > limits.max_queued_bytes {
             return false;
         }
@@ -249,7 +251,7 @@ impl ConnectionState {
         }
     }
 
-    /// Returns the bytes of messages that all connections of the peer occupy, if it has a key of its own.
+    /// Returns the number of bytes of messages over all connections of the peer, if it has a key of its own.
     #[cfg(any(test, feature = "worlds"))]
     pub(crate) fn queued_by_key(&self) -> u64 {
         self.used.as_ref().map_or(0, |used| used.queued_bytes())
@@ -257,7 +259,7 @@ impl ConnectionState {
 }
 
 impl Drop for ConnectionState {
-    /// Messages that nobody can take any more occupy nothing.
+    /// Releases the bytes of messages that the application can no longer take.
     fn drop(&mut self) {
         if let Some(used) = &self.used {
             used.unqueue(*self.queued_bytes.get_mut());

@@ -1,30 +1,30 @@
-//! Keeps panics of application code (wakers, destructors of memory) out of the engine and of the channels
-//! between engine and application.
+//! Protection of the engine, and of the channels between engine and application, from panics of application code
+//! (wakers, destructors of memory).
 
 use std::mem;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::task::{Wake, Waker};
 
-/// Runs application code. Returns `None` if it panics; the panic hook has reported it by then.
+/// Runs application code. Returns `None` if the code panics; the panic hook has reported the panic by then.
 pub(crate) fn contain<T>(run: impl FnOnce() -> T) -> Option<T> {
     match catch_unwind(AssertUnwindSafe(run)) {
         Ok(value) => Some(value),
         Err(payload) => {
-            // The payload's destructor is application code too, and its panic would escape.
+            // The destructor of the payload is also application code, and its panic would not be caught.
             mem::forget(payload);
             None
         }
     }
 }
 
-/// Wraps the wakers of one future, so that channels never run a waker that panics: they wake under their
-/// own locks, and would lose count of who waits.
+/// Wraps the wakers of one future, so that channels never call a waker that panics. Channels call wakers under their
+/// own locks, and a panic would make them lose count of the waiting tasks.
 #[derive(Default)]
 pub(crate) struct ContainedWaker(Option<(Waker, Waker)>);
 
 impl ContainedWaker {
-    /// Returns `waker` wrapped; the same one again for the same waker.
+    /// Returns `waker` wrapped. Reuses the last wrapper if it wraps the same waker.
     pub(crate) fn of(&mut self, waker: &Waker) -> &Waker {
         let kept = self.0.take().filter(|(own, _)| own.will_wake(waker));
         let wrap = || (waker.clone(), Waker::from(Arc::new(Contained(Some(waker.clone())))));
@@ -32,7 +32,7 @@ impl ContainedWaker {
     }
 }
 
-/// A waker whose panics end here. It is always there until it is dropped.
+/// A waker that catches its panics. The field is `Some` until the waker is dropped.
 struct Contained(Option<Waker>);
 
 impl Wake for Contained {

@@ -1,4 +1,4 @@
-//! Peers by host name: the name is resolved at each attempt to connect.
+//! Connections to peers by host name. The name is resolved at each attempt to connect.
 
 use std::fmt;
 use std::io;
@@ -67,9 +67,9 @@ pub struct Dialer {
     host: Arc<Host>,
     name: String,
     port: u16,
-    /// The traffic class of each flow.
+    /// Traffic class of each flow.
     classes: Vec<u8>,
-    /// Its name in the ring of keys.
+    /// Name of the peer in the key ring.
     peer_name: Option<String>,
     resolver: Box<dyn Resolve>,
     current: Mutex<Option<Connection>>,
@@ -130,14 +130,15 @@ impl Dialer {
         if self.host.would_deadlock() {
             return Err(DialError::WouldDeadlock);
         }
-        // An address may have at most one connection.
+        // Drop the old connection first, because an address may have at most one connection.
         *current = None;
         let connection = self.dial()?;
         *current = Some(connection.clone());
         Ok(connection)
     }
 
-    /// Waits for a caller that connects, unless that caller may wait for an engine that this thread runs or holds up.
+    /// Locks the connection, and waits while another caller connects. Does not wait if this thread runs or blocks an
+    /// engine that the other caller may wait for.
     fn lock(&self) -> Result<MutexGuard<'_, Option<Connection>>, DialError> {
         if !self.host.would_deadlock() {
             return Ok(self.current.lock().unwrap_or_else(PoisonError::into_inner));

@@ -289,7 +289,7 @@ pub enum Refusal {
     TooLong,
 }
 
-/// Returns the remedies for a refused cipher on this side.
+/// Returns the remedies on this side for a refused cipher.
 fn others(refused: Cipher) -> String {
     let others = Cipher::available().filter(|&cipher| cipher != refused);
     others.map(|cipher| format!("use {cipher} here (`session.cipher`), or ")).collect()

@@ -1,4 +1,4 @@
-//! What peers may do with a region, and which peers.
+//! Grants of regions: the kinds of access that peers have, and the set of peers that have it.
 
 use std::fmt;
 use std::ops::BitOr;
@@ -23,7 +23,7 @@ impl Access {
     /// Reads, writes and atomic ops.
     pub const ALL: Self = Self(7);
 
-    /// The names of the kinds, in the order of their bits.
+    /// Names of the kinds, in the order of their bits.
     const NAMES: [&str; 3] = ["read", "write", "atomic"];
 
     /// Returns the access with these bits: 1 for reads, 2 for writes, 4 for atomic ops. Returns `None` if no bit or any other bit
@@ -79,18 +79,18 @@ pub struct Grant(Who);
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Who {
     All,
-    /// By its number, which no other connection of this host has.
+    /// A connection by its number, which is unique within its host.
     Connection(HostId, u64),
-    /// Sorted.
+    /// Peers by their keys, sorted.
     Keys(Vec<PeerKey>),
 }
 
 /// A peer that uses a region.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Caller {
-    /// The number of its connection, which no other connection of the host has.
+    /// Number of the peer's connection, unique within the host.
     pub(crate) connection: u64,
-    /// The key of its own that it proved.
+    /// The peer's own key, which it proved.
     pub(crate) key: Option<PeerKey>,
 }
 
@@ -122,7 +122,7 @@ impl Grant {
         Self(Who::Keys(keys))
     }
 
-    /// Returns `true` if it can be the grant of a region of this host: it names no connection of another one.
+    /// Returns `true` if a region of this host can have the grant: it names no connection of another host.
     pub(crate) fn is_for(&self, host: HostId) -> bool {
         !matches!(self.0, Who::Connection(of, _) if of != host)
     }

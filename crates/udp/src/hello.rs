@@ -8,11 +8,11 @@
 //!      7    8  maximum length of a message that the sender accepts
 //!     15    2  flows
 //!     17    .  runs of flow numbers in the sender's table: first (4 bytes), count (2 bytes),
-//!             traffic class (1 byte)
-//!      .    .  a run without flows, which hosts that know no ports ignore; instead of `first`:
+//!              traffic class (1 byte)
+//!      .    .  a run without flows, which hosts without support for ports ignore; instead of `first`:
 //!              1  kind = 1
 //!              1  log2 of the number of ports that the sender sends from
-//!              1  log2 of the largest number of the receiver's ports that it accepts packets from
+//!              1  log2 of the maximum number of the receiver's ports from which it accepts packets
 //!              1  log2 of the range of packet numbers that it remembers
 //! ```
 
@@ -21,29 +21,29 @@ use apus_units::FlowId;
 use crate::config::CLASSES;
 use crate::spreading::Offer;
 
-/// The version of this layout.
+/// Version of this layout.
 const VERSION: u8 = 2;
 const FIXED: usize = 17;
 const RUN: usize = 7;
-/// The kind of a run that describes ports.
+/// Kind of a run that describes ports.
 const PORTS: u8 = 1;
 
-/// The flows and limits of a host.
+/// Flows and limits of a host.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Hello {
     pub(crate) max_mtu: u16,
     pub(crate) max_ops: u32,
     pub(crate) max_message: u64,
-    /// The flows of the connection, as the sender numbers them.
+    /// Flows of the connection, by the sender's numbers.
     pub(crate) flows: Vec<FlowId>,
-    /// Their traffic classes, one each.
+    /// Traffic class of each flow.
     pub(crate) classes: Vec<u8>,
-    /// The ports of the sender; `None` if it knows of no such thing.
+    /// Ports of the sender; `None` if the sender does not support ports.
     pub(crate) ports: Option<Offer>,
 }
 
 impl Hello {
-    /// Returns its bytes; `None` if the numbers of its flows form too many runs.
+    /// Encodes the hello. Returns `None` if the flow numbers form too many runs.
     pub(crate) fn encode(&self) -> Option<Vec<u8>> {
         let mut out = vec![VERSION];
         out.extend(self.max_mtu.to_be_bytes());
@@ -69,7 +69,7 @@ impl Hello {
         (out.len() <= crate::session::MAX_HELLO_BYTES).then_some(out)
     }
 
-    /// Reads the hello of a peer, which may consist of any bytes.
+    /// Decodes the hello of a peer, which may consist of arbitrary bytes.
     pub(crate) fn decode(bytes: &[u8]) -> Result<Self, String> {
         let version = bytes.first().copied();
         if version != Some(VERSION) {
@@ -148,7 +148,7 @@ mod tests {
         assert_eq!(hello(&scattered).encode(), None);
     }
 
-    /// A host that knows no ports reads flows by run, each of which has as many flows as it says: 0 here.
+    /// A host without support for ports reads flows by run. The run for ports states 0 flows.
     #[test]
     fn ports_are_a_run_without_flows_for_older_hosts_which_say_nothing_of_theirs() {
         let said = hello(&[3, 4, 9]);
@@ -165,7 +165,7 @@ mod tests {
         }
     }
 
-    /// 17 bytes, 33 runs of 7 and one run for ports are 255 of 256 bytes; one more flow apart from the others has no room.
+    /// 17 bytes, 33 runs of 7 and one run for ports are 255 of 256 bytes. One more separate flow has no room.
     #[test]
     fn flows_in_33_runs_and_the_ports_fit_and_34_do_not() {
         let apart = |count: u32| hello(&(0..count).map(|i| 2 * i).collect::<Vec<u32>>());
@@ -178,7 +178,7 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
-        /// Whatever a peer says, what is understood can be said in the same words, or fewer.
+        /// Whatever a peer sends, a decoded hello can be encoded again in at most the same number of bytes.
         #[test]
         fn what_is_understood_is_sound_and_is_said_again(
             fixed in prop::collection::vec(any::<u8>(), FIXED - 3),

@@ -26,14 +26,14 @@ use crate::session::{KeyId, KeyRing, Randomness};
 use crate::stats::Stats;
 use crate::sys::{Sockets, source_to};
 
-/// How long a blocking call spins before its thread sleeps, if engines never sleep. deviation: no source; one
+/// Time for which a blocking call spins before its thread sleeps, if engines never sleep. deviation: no source; one
 /// `base_target` ([`Config::new`]), so that a call that ends within a round trip at the target needs no wake-up.
 const CALL_SPIN: Duration = Duration::from_micros(200);
 
 /// A host of the transport in this process. Dropping the host ends all its connections.
 pub struct Host {
     engines: Vec<Arc<Mailbox>>,
-    /// One per engine, except in inline mode; each returns the result of [`Engine::end`].
+    /// One thread per engine, except in inline mode. Each thread returns the result of [`Engine::end`].
     threads: Mutex<Vec<JoinHandle<Option<Arc<Sockets>>>>>,
     regions: Arc<Regions>,
     accepted: async_channel::Receiver<Unaccepted>,
@@ -42,7 +42,7 @@ pub struct Host {
     /// How calls wait for any engine.
     driver: Driver,
     next: AtomicUsize,
-    /// The addresses at which its sockets are bound.
+    /// Addresses at which the sockets of the host are bound.
     addresses: Vec<SocketAddr>,
     insecure: bool,
 }
@@ -64,14 +64,14 @@ impl Host {
             for sibling in Siblings::group(first..first + config.engines) {
                 let spreading = config.spreading.as_ref();
                 let next_port = spreading.and_then(|spreading| {
-                    // In range: the settings have been checked.
+                    // No overflow: the settings have been checked.
                     let before = sibling.engine as u16 * (spreading.ports - 1);
                     spreading.next_port.map(|next| next + before)
                 });
                 let siblings = (next_port, sibling.clone());
                 let engine =
                     Engine::open(&config, address, siblings.0, siblings.1, shared.clone())?;
-                // Further engines share the port that the first one got.
+                // Further engines use the port that the first one was given.
                 address = engine.mailbox.status.address;
                 engines.push(engine);
                 groups.push(sibling);
@@ -103,14 +103,14 @@ impl Host {
             let sealed = !config.keys.is_insecure();
             info!(target: "apus_udp::host", host = %address, engine, algorithm, sealed, "engine started");
         }
-        // A call that waits for any of several engines drives none of them.
+        // With several engines, a call that waits for any of them drives none of them.
         if let [driver] = &host.drivers[..] {
             host.driver = driver.clone();
         }
         Ok(host)
     }
 
-    /// Makes an engine run.
+    /// Starts to run an engine.
     fn launch(&mut self, mode: Mode, mut engine: Engine) -> Result<(), StartError> {
         let name = format!("apus-{}", self.drivers.len());
         let thread = std::thread::Builder::new().name(name);
@@ -148,7 +148,7 @@ impl Host {
         engine.map_or(&self.driver, |engine| &self.drivers[engine]).clone()
     }
 
-    /// The engine of a host that calls drive.
+    /// Returns the locked engine of a host whose calls drive its engine.
     #[cfg(test)]
     pub(crate) fn engine(&self) -> std::sync::MutexGuard<'_, Option<Engine>> {
         let Driver::Shared(shared) = &self.driver else { panic!("the engine has its own thread") };
@@ -277,7 +277,7 @@ impl Host {
         self.drivers.iter().any(Driver::would_deadlock)
     }
 
-    /// Refuses a wait of this thread that would wait for itself.
+    /// Refuses a wait if this thread would wait for itself.
     fn check_wait(&self) -> Result<(), ConnectError> {
         if self.would_deadlock() { Err(ConnectError::WouldDeadlock) } else { Ok(()) }
     }
@@ -296,7 +296,8 @@ impl Host {
         self.opened(next.map(|next| Ok(next.connection)))
     }
 
-    /// Requests a connection from the next engine in turn that has not failed, of the address for this peer.
+    /// Requests a connection from the next engine in turn that has not failed, among the engines of the address for
+    /// this peer.
     fn request(&self, peer: SocketAddr, classes: &[u8], towards: Towards) -> Answer {
         let peer = answering(peer, &self.addresses);
         let (reply, receiver) = oneshot::channel();
@@ -318,11 +319,11 @@ impl Host {
         let source = source_to(peer);
         let preferred = groups().find(|engines| Some(engines[0].status.address.ip()) == source);
         let able = || groups().find(|engines| engines[0].status.families.reaches(peer));
-        // An engine that cannot reach the peer says so.
+        // An engine that cannot reach the peer reports the error.
         preferred.or_else(able).unwrap_or(&self.engines)
     }
 
-    /// Returns why a wait ended without a result.
+    /// Returns the reason why a wait ended without a result.
     fn stopped(&self) -> ConnectError {
         let failed = self.engines.iter().any(|engine| engine.status.has_failed());
         if failed { ConnectError::EngineFailed } else { ConnectError::Stopped }
@@ -429,18 +430,18 @@ impl Host {
         for engine in &self.engines {
             engine.stop();
         }
-        // Connections that were not accepted close.
+        // Connections that were not accepted are closed.
         self.accepted.close();
         while self.accepted.try_recv().is_ok() {}
         if driver::cannot_end(self.regions.host) {
-            // The engine would wait for this thread, and this thread for the engine.
+            // Otherwise the engine would wait for this thread, and this thread for the engine.
             return;
         }
         self.driver.step();
-        // A second caller waits for the first.
+        // A second caller waits for the first one.
         let mut threads = self.threads.lock().unwrap_or_else(PoisonError::into_inner);
         for thread in threads.drain(..) {
-            // The panic hook has reported a panic.
+            // The panic hook has already reported a panic of the thread.
             let _ = thread.join();
         }
     }
@@ -489,9 +490,9 @@ impl Host {
 /// An engine's answer to a request for a connection.
 type Answer = oneshot::Receiver<Result<Opened, ConnectError>>;
 
-/// Returns the address that a peer answers from if packets are sent to `peer`: the IPv4 address for its mapped form
-/// (`::ffff:192.0.2.1`). For the unspecified address the kernel takes the one that the socket is bound to, one of `local`, or else the
-/// loopback address.
+/// Returns the address from which a peer answers if packets are sent to `peer`. For a mapped address
+/// (`::ffff:192.0.2.1`), this is the IPv4 address. For the unspecified address, the kernel takes an address of `local`
+/// at which the socket is bound, or else the loopback address.
 fn answering(peer: SocketAddr, local: &[SocketAddr]) -> SocketAddr {
     let given = peer.ip().to_canonical();
     let ip = if given.is_unspecified() {

@@ -1,13 +1,14 @@
-//! What the connections of one peer with a key of its own occupy together, and those of all peers that the ring does not list.
+//! Resources that the connections of one peer with a key of its own occupy together, and those that all unlisted peers
+//! occupy.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Limits of a key that all unlisted keys together have. deviation: no source; as with sessions, of which a key has a quarter and all
-/// unlisted keys three quarters.
+/// Multiple of the limit of one key that all unlisted keys together may reach. deviation: no source; as with sessions,
+/// of which one key may have a quarter and all unlisted keys three quarters.
 const UNLISTED_KEYS: u64 = 3;
 
-/// A limit of one key, and of all unlisted keys together.
+/// Limit of one key, and limit of all unlisted keys together.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct KeyLimit {
     pub(crate) of_key: u64,
@@ -15,52 +16,53 @@ pub(crate) struct KeyLimit {
 }
 
 impl KeyLimit {
-    /// Returns the limit of a setting with this default.
+    /// Returns the limit of a setting, and the limit of all unlisted keys, which depends on the setting and on its
+    /// default.
     pub(crate) fn new(quota: Option<u64>, default: u64) -> Self {
         let of_key = quota.unwrap_or(default);
-        // A quota may be as small as the need of one connection, but unlisted peers are many.
+        // A quota may be as small as the need of one connection, but there are many unlisted peers.
         Self { of_key, of_unlisted: of_key.max(default).saturating_mul(UNLISTED_KEYS) }
     }
 }
 
-/// What the connections of one peer occupy together, in one engine, which alone adds to it.
+/// Resources that the connections of one peer occupy together in one engine. Only this engine adds to them.
 #[derive(Debug, Default)]
 pub(crate) struct KeyUse {
     /// Bytes of messages that have arrived in part or in full and that the application has not taken.
     queued_bytes: AtomicU64,
-    /// Ops that the connections may have.
+    /// Maximum number of outstanding ops over all connections.
     ops: AtomicU64,
-    /// What all unlisted peers occupy, if this is one of them.
+    /// Resources of all unlisted peers, if the peer is one of them.
     unlisted: Option<Arc<Self>>,
 }
 
 impl KeyUse {
-    /// Returns the use of an unlisted peer, which counts for `all` of them.
+    /// Returns the counters of an unlisted peer, which also count for `all` unlisted peers.
     pub(crate) fn unlisted(all: Arc<Self>) -> Self {
         Self { unlisted: Some(all), ..Self::default() }
     }
 
-    /// Counts bytes of a message. Returns `false` if they are too many.
+    /// Counts bytes of a message. Returns `false` if they exceed a limit.
     pub(crate) fn queue(&self, bytes: u64, limit: KeyLimit) -> bool {
         self.add(|used| &used.queued_bytes, bytes, limit)
     }
 
-    /// Counts the end of bytes of messages.
+    /// Subtracts bytes of messages that no longer count.
     pub(crate) fn unqueue(&self, bytes: u64) {
         self.subtract(|used| &used.queued_bytes, bytes);
     }
 
-    /// Counts ops that another connection may have. Returns `false` if they are too many.
+    /// Counts the maximum number of outstanding ops of a further connection. Returns `false` if it exceeds a limit.
     pub(crate) fn hold(&self, ops: u64, limit: KeyLimit) -> bool {
         self.add(|used| &used.ops, ops, limit)
     }
 
-    /// Counts the end of a connection that could have this number of ops.
+    /// Subtracts the maximum number of outstanding ops of a connection that has ended.
     pub(crate) fn unhold(&self, ops: u64) {
         self.subtract(|used| &used.ops, ops);
     }
 
-    /// Returns the bytes of messages.
+    /// Returns the number of bytes of messages.
     #[cfg(any(test, feature = "worlds"))]
     pub(crate) fn queued_bytes(&self) -> u64 {
         self.queued_bytes.load(Ordering::Acquire)
@@ -101,7 +103,7 @@ mod tests {
             let limit = KeyLimit::new(quota, 100);
             let (peers, listed) = ([(); 20].map(|()| peer()), KeyUse::default());
             let admitted = |used: &KeyUse| used.queue(of_key, limit) && used.hold(of_key, limit);
-            // 300 = 3 * 100 in 100 or 40 each, and 360 = 3 * 120.
+            // The limits of the unlisted peers are 300 = 3 * 100 for uses of 100 or 40 each, and 360 = 3 * 120.
             let most = if of_key == 40 { 7 } else { 3 };
             assert_eq!(peers.iter().filter(|used| admitted(used)).count(), most, "{quota:?}");
             assert!(!peers[0].queue(1, limit) && !peers[0].hold(1, limit), "its own limit");

@@ -26,7 +26,7 @@ const MAX_FILE_BYTES: u64 = 1 << 20;
 /// If the file cannot be read, others may read it, or it is not a key file.
 pub fn read(path: &Path) -> Result<KeyRing, KeyFileError> {
     let entries = read_entries(path)?;
-    // Clones are moved, and the entries are wiped where they are.
+    // The ring moves the clones. The originals are wiped in place.
     let ring = KeyRing::of(entries.iter().cloned());
     ring.map_err(|error| KeyFileError { path: path.to_owned(), fault: error.into() })
 }
@@ -44,7 +44,7 @@ pub fn read_entries(path: &Path) -> Result<Vec<Entry>, KeyFileError> {
         if mode & refused(path, credentials.as_deref()) != 0 {
             return Err(Fault::Readable(mode));
         }
-        // Full capacity at once: growing would leave copies of the secrets in memory.
+        // Reserve the full capacity at once: growing would leave copies of the secrets in memory.
         let room = metadata.len().min(MAX_FILE_BYTES) as usize + 1;
         let mut text = Zeroizing::new(String::with_capacity(room));
         file.take(MAX_FILE_BYTES).read_to_string(&mut text)?;
@@ -53,13 +53,13 @@ pub fn read_entries(path: &Path) -> Result<Vec<Entry>, KeyFileError> {
     read().map_err(|fault| KeyFileError { path: path.to_owned(), fault })
 }
 
-/// Returns the permissions that a key file must not have.
+/// Returns the permission bits that a key file must not have.
 fn refused(path: &Path, credentials: Option<&OsStr>) -> u32 {
     let is_credential = credentials
         .map(Path::new)
         .is_some_and(|folder| folder.is_absolute() && path.parent() == Some(folder));
-    // systemd from 254 onwards lets the user of a service read its credentials by an ACL, whose mask a file shows as the
-    // permissions of its group. The directory is closed to others.
+    // From version 254 onwards, systemd gives the user of a service access to its credentials by an ACL. The mask of
+    // this ACL appears as the file's permissions for its group. The directory is closed to other users.
     if is_credential { 0o037 } else { 0o077 }
 }
 
@@ -90,7 +90,8 @@ pub fn create_pair(path: &Path, name: &str, group: Option<&Path>) -> Result<Entr
     let is_shared = |entry: &&Entry| matches!(entry.key, EntryKey::Shared(_));
     let group = group.map(read_entries).transpose()?;
     let create = || {
-        // Full capacity at once: growing would leave copies of the secrets in memory, as would moving them out of a vector.
+        // Reserve the full capacity at once: growing would leave copies of the secrets in memory, as would moving them
+        // out of a vector.
         let mut entries = Vec::with_capacity(1 + group.as_ref().map_or(1, Vec::len));
         match &group {
             None => entries.push(Entry::new(EntryKey::Shared(new_shared()?))),
@@ -117,18 +118,19 @@ fn new_shared() -> Result<SharedKey, Fault> {
     SharedKey::generate().map_err(|error| Fault::Create(GIVEN, error))
 }
 
-/// Writes a new file that only its owner may read: whole, or none, even if the process is killed or the machine fails meanwhile.
+/// Writes a new file that only its owner may read. The file is either complete or absent, even if the process is killed
+/// or the machine fails meanwhile.
 fn write(path: &Path, about: &str, entries: &[Entry]) -> Result<(), Fault> {
     if path.symlink_metadata().is_ok() {
         return Err(Fault::Exists);
     }
-    // Threads of a process share the name of the part.
+    // Threads of a process use the same name for the temporary file.
     static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
     let _guard = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
     let mut part = path.as_os_str().to_owned();
     part.push(format!(".{}.part", std::process::id()));
     let part = PathBuf::from(part);
-    // The number of the process was that of another before, which was killed.
+    // A killed process with the same process number may have left a temporary file.
     let _ = fs::remove_file(&part);
     let opened = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&part);
     let mut file = opened.map_err(|error| Fault::Create("be created", error))?;
@@ -146,10 +148,11 @@ fn write(path: &Path, about: &str, entries: &[Entry]) -> Result<(), Fault> {
     named
 }
 
-/// Gives a whole file its name, which no other file may have.
+/// Gives a complete file its final name, unless another file has this name.
 fn name(part: &Path, path: &Path) -> Result<(), Fault> {
     let named = match fs::hard_link(part, path) {
-        // A file system without a second name for a file: another process may only come between these two steps.
+        // If the file system does not support hard links, another process can create the file only between these two
+        // steps.
         Err(error) if error.kind() != io::ErrorKind::AlreadyExists && !path.exists() => {
             fs::rename(part, path)
         }
@@ -161,7 +164,7 @@ fn name(part: &Path, path: &Path) -> Result<(), Fault> {
     })?;
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
     let folder = File::open(folder.unwrap_or(Path::new(".")));
-    // The file is whole, even if its name is lost with the machine.
+    // The file is complete, even if a failure of the machine loses its name.
     let _ = folder.and_then(|folder| folder.sync_all());
     Ok(())
 }
@@ -180,14 +183,14 @@ impl KeyFileError {
     #[must_use]
     pub fn is_of_system(&self) -> bool {
         match &self.fault {
-            Fault::Read(error) => error.kind() != io::ErrorKind::InvalidData, // a text that is not UTF-8
+            Fault::Read(error) => error.kind() != io::ErrorKind::InvalidData, // text that is not UTF-8
             Fault::Exists | Fault::Create(..) => true,
             Fault::Readable(_) | Fault::Key(_) => false,
         }
     }
 }
 
-/// What the system failed to do for a new key.
+/// Action that the system failed to perform for a new key.
 const GIVEN: &str = "be given a key";
 
 #[derive(Debug, Error)]
@@ -236,7 +239,7 @@ mod tests {
         let folder = path("folder.keys");
         fs::create_dir(&folder).unwrap();
         let file = folder.join("one.key");
-        // What a process that was killed has left.
+        // A temporary file that a killed process has left.
         let part = folder.join(format!("one.key.{}.part", std::process::id()));
         fs::write(&part, "apus-key-1 ha").unwrap();
         create(&file).unwrap();
@@ -247,7 +250,7 @@ mod tests {
         assert_eq!(names(&folder), ["one.key"]);
         let missing = create(&folder.join("none/one.key")).unwrap_err().to_string();
         assert!(missing.contains("cannot be created"), "{missing}");
-        // A link to nothing is a name too.
+        // A dangling symbolic link also occupies the name.
         let link = folder.join("link.key");
         std::os::unix::fs::symlink("nowhere", &link).unwrap();
         let again = create(&link).unwrap_err().to_string();
@@ -271,7 +274,7 @@ mod tests {
         let own = |file: &Path| read(file).unwrap().own_keys().map(|(key, _)| key).next();
         assert_eq!(EntryKey::Peer("a".to_owned(), own(a).unwrap()), first.key);
         assert_ne!(own(a), own(b));
-        // The line of one file is what another needs.
+        // The public line of one file is the line that the other host needs.
         let public = read_entries(b).unwrap().iter().find_map(Entry::public).unwrap();
         assert_eq!(public, second);
         let text = fs::read_to_string(a).unwrap() + &public.to_line() + "\n";
@@ -287,13 +290,13 @@ mod tests {
         }
     }
 
-    /// The variable belongs to the process, so that the test asks for the rule.
+    /// The environment variable belongs to the whole process, so the test calls the rule directly.
     #[test]
     fn the_group_may_read_a_credential_of_systemd_and_no_other_key_file() {
         let folder = Some(OsStr::new("/run/credentials/apus.service"));
         let credential = Path::new("/run/credentials/apus.service/apus.key");
         let is_refused = |mode: u32, path: &Path| mode & refused(path, folder) != 0;
-        // What systemd makes: with an ACL, and without.
+        // Permissions as systemd sets them, with an ACL and without.
         assert!(!is_refused(0o440, credential) && !is_refused(0o400, credential));
         assert!(is_refused(0o444, credential) && is_refused(0o460, credential));
         let others = ["/etc/apus/apus.key", "/run/credentials/apus.service/keys/apus.key", "a.key"];
@@ -301,7 +304,7 @@ mod tests {
             assert!(is_refused(0o440, Path::new(other)), "{other}");
         }
         assert_eq!(refused(credential, None), 0o077);
-        // A relative path in a directory without a name is none either.
+        // A relative path with an empty directory is not a credential either.
         assert_eq!(refused(Path::new("a.key"), Some(OsStr::new(""))), 0o077);
     }
 

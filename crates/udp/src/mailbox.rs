@@ -1,4 +1,4 @@
-//! The way from applications to an engine: queues of ops and other commands, and the wake-up of an engine that sleeps.
+//! Communication from applications to an engine: queues of ops and other commands, and wake-ups of a sleeping engine.
 
 use std::io;
 use std::net::SocketAddr;
@@ -24,10 +24,10 @@ use crate::session::KeyRing;
 use crate::sleepers::{Sleeper, Sleepers};
 use crate::status::EngineStatus;
 
-/// A connection that an application asks for.
+/// A connection that an application requests.
 pub(crate) struct ConnectRequest {
     pub(crate) peer: SocketAddr,
-    /// The traffic class of each flow.
+    /// Traffic class of each flow.
     pub(crate) classes: Vec<u8>,
     pub(crate) towards: Towards,
     pub(crate) reply: oneshot::Sender<Result<Opened, ConnectError>>,
@@ -37,31 +37,32 @@ pub(crate) struct ConnectRequest {
 pub(crate) enum Command {
     /// Opens a connection.
     Connect(ConnectRequest),
-    /// Replaces the ring of keys.
+    /// Replaces the key ring.
     Keys(KeyRing),
-    /// Another engine of the host receives the packets of this peer, to which this engine opens a connection.
+    /// Reports that another engine of the host receives the packets of this peer, to which this engine opens a
+    /// connection.
     ServedBy { peer: SocketAddr, engine: u32 },
-    /// Takes no new connections and ops, and reports by `done` when every connection has ended.
+    /// Stops accepting connections and ops. Reports through `done` when every connection has ended.
     Drain { done: oneshot::Sender<()> },
     /// Reports the connections and peers, for metrics.
     Report { reply: oneshot::Sender<Report> },
-    /// Asks something of a connection. It names the connection by its state: numbers of sessions come again.
+    /// Sends a command to a connection. The state identifies the connection, because session numbers are reused.
     Of(Arc<ConnectionState>, ConnectionCommand),
 }
 
-/// What a handle asks of its connection.
+/// A command from a handle to its connection.
 pub(crate) enum ConnectionCommand {
-    /// Gives up an op.
+    /// Cancels an op.
     Cancel { ticket: u64 },
-    /// Closes it after its outstanding ops.
+    /// Closes the connection after its outstanding ops.
     Close { closed: Option<oneshot::Sender<()>> },
-    /// Begins to record it.
+    /// Begins to record the connection.
     Record(Qlog),
-    /// Delivers its messages to the application's receiver.
+    /// Delivers the messages to the application's receiver.
     Attach(Attach),
     /// Reports the state of a flow.
     Inspect { flow: usize, reply: oneshot::Sender<(Snapshot, FlowCounters)> },
-    /// Reports its ports.
+    /// Reports the ports of the connection.
     Paths { reply: oneshot::Sender<Paths> },
 }
 
@@ -81,18 +82,19 @@ impl Drop for Opened {
 /// An engine's mailbox.
 pub(crate) struct Mailbox {
     pub(crate) status: Arc<EngineStatus>,
-    /// Ops. Bounded, so that a full ring is back-pressure.
+    /// Submitted ops. The ring is bounded, and a full ring exerts back-pressure.
     ops: ConcurrentQueue<Pending>,
-    /// Their number is bounded by the numbers of ops and connections.
+    /// Control commands. The limits on ops and connections bound their number.
     control: ConcurrentQueue<Command>,
-    /// Wakes a call that leads. Each sleeper has its own: one that read the other's would end a wake-up.
+    /// Wakes a call that leads. The leader and the background thread have separate descriptors: if they shared one, one
+    /// thread could consume a wake-up of the other.
     leader_wakeup: OwnedFd,
     /// Wakes the background thread.
     background_wakeup: OwnedFd,
     sleepers: Sleepers,
 }
 
-/// Wakes a call that leads and sleeps: the end of its wait has come.
+/// Wakes a call that leads and sleeps, because its wait has ended.
 impl Wake for Mailbox {
     fn wake(self: Arc<Self>) {
         self.wake_by_ref();
@@ -105,7 +107,7 @@ impl Wake for Mailbox {
     }
 }
 
-/// Returns a time limit of the system.
+/// Converts a time limit to the system's form.
 fn timespec(span: Span) -> Timespec {
     let ns = (span.as_ps() / 1_000).max(1);
     Timespec { tv_sec: (ns / 1_000_000_000) as i64, tv_nsec: (ns % 1_000_000_000) as _ }
@@ -113,13 +115,13 @@ fn timespec(span: Span) -> Timespec {
 
 /// Makes an eventfd readable.
 fn wake(eventfd: &OwnedFd) {
-    // The write fails only if a wake-up is pending already.
+    // The write fails only if a wake-up is already pending.
     let _ = rustix::io::write(eventfd, &1u64.to_ne_bytes());
 }
 
-/// Ends the pending wake-ups of an eventfd.
+/// Clears the pending wake-ups of an eventfd.
 fn clear(eventfd: &OwnedFd) {
-    // The read fails only if there is none.
+    // The read fails only if no wake-up is pending.
     let _ = rustix::io::read(eventfd, &mut [0; 8]);
 }
 
@@ -136,8 +138,8 @@ impl Mailbox {
         })
     }
 
-    /// Puts an op into the ring. Returns it if the ring is full or the engine has stopped. The caller has the engine
-    /// notified (`Driver::submitted`).
+    /// Puts an op into the ring. Returns the op if the ring is full or the engine has stopped. The caller must then
+    /// notify the engine (`Driver::submitted`).
     #[expect(clippy::result_large_err, reason = "the refused op is returned unchanged")]
     pub(crate) fn submit(&self, op: Pending) -> Result<(), Pending> {
         if self.status.is_stopped() {
@@ -146,25 +148,26 @@ impl Mailbox {
         self.ops.push(op).map_err(PushError::into_inner)
     }
 
-    /// Posts a command that back-pressure must not stop.
+    /// Posts a command that is not subject to back-pressure.
     pub(crate) fn post(&self, command: Command) {
         // The queue is unbounded and never closed.
         let _ = self.control.push(command);
         self.notify();
     }
 
-    /// Posts what a handle asks of its connection. As a control command, it passes a ring that is full of ops.
+    /// Posts a command from a handle to its connection. As a control command, it bypasses a ring that is full of ops.
     pub(crate) fn ask(&self, of: &Arc<ConnectionState>, command: ConnectionCommand) {
         self.post(Command::Of(Arc::clone(of), command));
     }
 
-    /// Returns the numbers of control commands and of ops. Every counted command was posted after ops that are counted too.
+    /// Returns the numbers of control commands and of ops. For every counted command, all ops that were submitted
+    /// before it are counted too.
     pub(crate) fn waiting(&self) -> (usize, usize) {
         let control = self.control.len();
         (control, self.ops.len())
     }
 
-    /// Returns the number of ops.
+    /// Returns the number of queued ops.
     pub(crate) fn waiting_ops(&self) -> usize {
         self.ops.len()
     }
@@ -191,14 +194,14 @@ impl Mailbox {
         }
     }
 
-    /// Returns `true` if a command waits.
+    /// Returns `true` if a command is queued.
     #[inline]
     pub(crate) fn has_commands(&self) -> bool {
         !self.ops.is_empty() || !self.control.is_empty()
     }
 
-    /// Sleeps until a wake-up, a datagram at `socket` (or room to send, if `sending`), or `timeout`, unless there is a
-    /// command or `idle`, which is called last, returns `false`.
+    /// Sleeps until a wake-up, a datagram at `socket` (or room to send, if `sending`), or `timeout`. Does not sleep if
+    /// a command is queued or `idle` returns `false`. `idle` is called last.
     pub(crate) fn sleep(
         &self,
         socket: impl AsFd,
@@ -213,13 +216,13 @@ impl Mailbox {
             }
         }
         self.sleepers.begin(Sleeper::Leader);
-        // Even if `idle` panics, which polls a future of the application.
+        // Clears the flag even if `idle` panics, which polls a future of the application.
         let _sleeps = Sleeps(&self.sleepers);
         if !self.has_commands() && !self.status.is_stopped() && idle() {
             let wanted = if sending { PollFlags::IN | PollFlags::OUT } else { PollFlags::IN };
             let mut fds =
                 [PollFd::new(&self.leader_wakeup, PollFlags::IN), PollFd::new(&socket, wanted)];
-            // The next step polls the socket whatever the result is.
+            // The next step polls the socket, whatever the result is.
             let _ = poll(&mut fds, timeout.map(timespec).as_ref());
             if !fds[0].revents().is_empty() {
                 clear(&self.leader_wakeup);
@@ -227,7 +230,8 @@ impl Mailbox {
         }
     }
 
-    /// Runs `sleep`, which sleeps on [`Mailbox::background_wakeup`] too, unless `idle`, which is called last, returns `false`.
+    /// Calls `sleep`, which must also sleep on [`Mailbox::background_wakeup`], unless `idle` returns `false`. `idle` is
+    /// called last.
     pub(crate) fn sleep_in_background(
         &self,
         idle: impl FnOnce() -> bool,
@@ -245,7 +249,7 @@ impl Mailbox {
         woken
     }
 
-    /// Returns `true` if a call leads and sleeps or is about to.
+    /// Returns `true` if a call that leads sleeps or is about to sleep.
     pub(crate) fn leader_sleeps(&self) -> bool {
         self.sleepers.sleeps(Sleeper::Leader)
     }
@@ -255,7 +259,7 @@ impl Mailbox {
         &self.background_wakeup
     }
 
-    /// Wakes a call that leads.
+    /// Wakes the call that leads.
     pub(crate) fn wake_leader(&self) {
         wake(&self.leader_wakeup);
     }
@@ -277,7 +281,7 @@ impl Mailbox {
         self.wake_sleepers();
     }
 
-    /// Drops the commands of an engine that has stopped, which ends the waits for them.
+    /// Drops the commands of an engine that has stopped. This ends the waits for them.
     pub(crate) fn drain(&self) {
         while self.take_op().is_some() || self.take_control().is_some() {}
     }

@@ -25,9 +25,9 @@ pub trait MessageReceiver: Send {
     }
 }
 
-/// A receiver of a connection. When it is dropped, the connection has ended.
+/// A receiver that is attached to a connection. It is dropped when the connection has ended.
 pub(crate) struct Attached {
-    /// `None` if another receiver has replaced it.
+    /// The receiver; `None` if another one has replaced it.
     receiver: Option<Box<dyn MessageReceiver>>,
     state: Arc<ConnectionState>,
 }
@@ -47,7 +47,7 @@ impl Attached {
         busy.unwrap_or(false)
     }
 
-    /// Drops the receiver, although the connection has not ended.
+    /// Drops the receiver without reporting an end, because the connection continues.
     pub(crate) fn forget(mut self) {
         let receiver = self.receiver.take();
         contain(|| drop(receiver));
@@ -78,7 +78,7 @@ impl Attach {
         Self { attached: Attached { receiver: Some(receiver), state }, queued }
     }
 
-    /// Delivers the queued messages.
+    /// Delivers the queued messages. Returns the receiver for further ones.
     pub(crate) fn deliver_queued(mut self) -> Attached {
         while let Ok(message) = self.queued.try_recv() {
             self.attached.deliver(message);

@@ -11,8 +11,8 @@ use crate::prometheus::{Kind, Page};
 use crate::report::Report;
 use crate::stats::{Histogram, Stats};
 
-/// How long a page waits for the report of an engine. deviation: no source; below Prometheus's timeout of a scrape, 10 s, by so
-/// much that 9 engines which do not answer still have a page.
+/// Maximum time for which a page waits for the report of an engine. deviation: no source; far enough below Prometheus's
+/// scrape timeout of 10 s that the page is complete in time even if 9 engines do not answer.
 const REPORT_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// The counters of the engines of a host, and of their connections and peers; see [`Host::metrics`](crate::Host::metrics).
@@ -76,7 +76,7 @@ impl Metrics {
         Self { engines }
     }
 
-    /// Asks each engine for a report; `None` if it does not answer.
+    /// Requests a report from each engine. An entry is `None` if its engine does not answer.
     fn reports(&self) -> Vec<Option<Report>> {
         let ask = |(mailbox, driver): &(Arc<Mailbox>, WeakDriver)| {
             let (reply, report) = oneshot::channel();

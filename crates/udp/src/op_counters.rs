@@ -1,4 +1,4 @@
-//! Ops of a connection by kind and end.
+//! Counters of the ops of a connection by kind and outcome.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -6,25 +6,25 @@ use apus_transport::OpKind;
 
 use crate::stats::add;
 
-/// The kinds of ops, by index, as metrics name them.
+/// Names of the kinds of ops in metrics, by index.
 pub(crate) const KINDS: [&str; 5] = ["write", "read", "message", "compare_and_swap", "fetch_add"];
 
-/// The ends of ops, by index, as metrics name them.
+/// Names of the outcomes of ops in metrics, by index.
 pub(crate) const OUTCOMES: [&str; 2] = ["done", "failed"];
 
-/// Counters of the ops of a connection that have ended. The engine is their only writer.
+/// Counters of the ended ops of a connection. The engine is the only writer.
 #[derive(Debug, Default)]
 pub(crate) struct OpCounters {
     ops: [[AtomicU64; OUTCOMES.len()]; KINDS.len()],
     bytes: [AtomicU64; KINDS.len()],
 }
 
-/// The values of [`OpCounters`], or their sums.
+/// The values of [`OpCounters`], or sums of them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct OpCounts {
-    /// Ops that have ended, by kind and end.
+    /// Number of ended ops, by kind and outcome.
     pub(crate) ops: [[u64; OUTCOMES.len()]; KINDS.len()],
-    /// Bytes moved by the ops that were done, by kind.
+    /// Bytes moved by the ops that are done, by kind.
     pub(crate) bytes: [u64; KINDS.len()],
 }
 

@@ -12,7 +12,7 @@ use crate::error::{Cause, End, OpError};
 use crate::mailbox::{ConnectionCommand, Mailbox};
 use crate::pending::OpResult;
 
-/// How a connection's handle reaches its engine.
+/// Access of a connection's handle to its engine.
 pub(crate) struct EngineLink {
     pub(crate) state: Arc<ConnectionState>,
     pub(crate) mailbox: Arc<Mailbox>,
@@ -20,12 +20,12 @@ pub(crate) struct EngineLink {
 }
 
 impl EngineLink {
-    /// Asks the engine to give up an op.
+    /// Asks the engine to cancel an op.
     pub(crate) fn cancel(&self, ticket: u64) {
         self.ask(ConnectionCommand::Cancel { ticket });
     }
 
-    /// Asks something of the connection.
+    /// Sends a command to the connection.
     pub(crate) fn ask(&self, request: ConnectionCommand) {
         self.mailbox.ask(&self.state, request);
     }

@@ -1,4 +1,4 @@
-//! Ops on their way between application and engine.
+//! Ops between submission by the application and completion by the engine.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -21,14 +21,14 @@ pub(crate) enum Buffers {
     Payload(Bytes),
     /// Target of a read.
     Vec(Vec<u8>),
-    /// Target of a read in the caller's own kind of memory.
+    /// Target of a read in memory of a type that the application provides.
     Foreign(Box<dyn Memory>),
     /// Operands of an atomic op, and the target of its answer.
     Atomic(AtomicBuffers),
 }
 
 impl Buffers {
-    /// Returns the number of bytes; that of the answer for an atomic op.
+    /// Returns the number of bytes that the op moves; for an atomic op, that of the answer.
     pub(crate) fn len(&self) -> usize {
         match self {
             Self::Payload(bytes) => bytes.len(),
@@ -38,7 +38,7 @@ impl Buffers {
         }
     }
 
-    /// Returns the bytes to send; none for a read.
+    /// Returns the bytes to send; empty for a read.
     pub(crate) fn payload(&self) -> &[u8] {
         match self {
             Self::Payload(bytes) => bytes,
@@ -83,15 +83,15 @@ pub struct Completion {
     pub result: OpResult,
 }
 
-/// Where the end of an op is reported.
+/// Receiver of the completion of an op.
 pub(crate) enum Notify {
     One(oneshot::Sender<OpResult>),
     Queue(async_channel::Sender<Completion>, u64),
     Nobody,
 }
 
-/// An op from its submission to its end. If it is dropped before, it ends as not sent, or as unknown if the transport
-/// had it or the engine failed.
+/// An op from its submission to its end. If it is dropped before its end, it ends as unknown if the transport has
+/// accepted it or the engine has failed, and as not sent otherwise.
 pub(crate) struct Pending {
     pub(crate) connection: Arc<ConnectionState>,
     /// Index of the flow within the connection.
@@ -99,29 +99,29 @@ pub(crate) struct Pending {
     pub(crate) kind: OpKind,
     pub(crate) buffers: Buffers,
     pub(crate) ticket: u64,
-    /// Whether the transport has it, so that the peer may have seen it.
+    /// Whether the transport has accepted the op, so that the peer may have seen it.
     pub(crate) started: bool,
     /// Time limit, from `accepted_at`.
     pub(crate) deadline: Option<Duration>,
-    /// When the engine took it from its mailbox.
+    /// When the engine took the op from its mailbox.
     pub(crate) accepted_at: Time,
-    /// `None` once the end was reported, or if the op was never accepted.
+    /// Receiver of the completion. `None` after the end was reported, or if the op was never accepted.
     pub(crate) notify: Option<Notify>,
 }
 
 impl Pending {
-    /// Returns when its deadline passes.
+    /// Returns when the op's deadline passes.
     pub(crate) fn expires_at(&self) -> Option<Time> {
         let after = u64::try_from(self.deadline?.as_nanos()).unwrap_or(u64::MAX);
         Some(self.accepted_at.saturating_add(Span::from_ns(after.min(u64::MAX / 1_000))))
     }
 
-    /// Reports its end.
+    /// Reports the end of the op.
     pub(crate) fn end(mut self, result: Result<Span, OpError>) {
         self.finish(result);
     }
 
-    /// Discards an op that no engine accepted. Its end is not reported.
+    /// Discards an op that no engine has accepted, without a report.
     pub(crate) fn refuse(mut self) {
         self.notify = None;
         self.connection.end_op(self.flow);
@@ -134,7 +134,8 @@ impl Pending {
         let (bytes, old) = match buffers {
             Buffers::Vec(bytes) => (bytes, None),
             Buffers::Atomic(buffers) => (Vec::new(), Some(buffers.old())),
-            // Dropping the application's memory gives it back before the completion is seen.
+            // Drop the application's memory before the completion is reported, so that the application then has it
+            // back.
             given @ (Buffers::Payload(_) | Buffers::Foreign(_)) => {
                 contain(|| drop(given));
                 (Vec::new(), None)
@@ -142,9 +143,10 @@ impl Pending {
         };
         let result = result.map(|latency| Done { bytes, old, latency });
         match notify {
-            // If the receiver has gone, the op is still done.
+            // The op is done even if the application has dropped the receiver.
             Notify::One(sender) => drop(sender.send(result)),
-            // The queue has room for every outstanding op, unless it is closed. Its wakers are application code.
+            // The queue has room for every outstanding op, unless the application has closed it. Its wakers are
+            // application code.
             Notify::Queue(sender, user) => {
                 contain(|| drop(sender.try_send(Completion { user, result })));
             }

@@ -92,8 +92,8 @@ fn is_name(name: &str) -> bool {
     name.chars().all(allowed) && name.chars().next().is_some_and(|c| !c.is_ascii_digit())
 }
 
-/// Maximum time for a client's request and its answer together, and maximum length of a request. deviation: no source; a scraper's
-/// network is local.
+/// Maximum time for a client's request and its answer together, and maximum length of a request. deviation: no source;
+/// scrapers use a local network.
 const CLIENT_TIMEOUT: Duration = Duration::from_secs(2);
 const MAX_REQUEST_BYTES: usize = 8192;
 
@@ -117,7 +117,7 @@ impl Server {
         Self::start_with(address, page, CLIENT_TIMEOUT)
     }
 
-    /// As [`Server::start`], with this much time for each client.
+    /// As [`Server::start`], with a time limit of `time` for each client.
     fn start_with(
         address: SocketAddr,
         page: impl Fn() -> String + Send + 'static,
@@ -133,7 +133,7 @@ impl Server {
                     if stopped.load(Ordering::Relaxed) {
                         return;
                     }
-                    // A failure concerns one client; the next one is served.
+                    // A failure affects one client only.
                     let _ = client.and_then(|client| answer(Timed::new(client, time), &page));
                 }
             })?;
@@ -166,7 +166,8 @@ impl Drop for Server {
     }
 }
 
-/// A client, until its time has passed: however slowly it sends and takes, others have their turn then.
+/// A client with a time limit for all its reads and writes together, so that a slow client cannot delay the next ones
+/// further.
 struct Timed {
     stream: TcpStream,
     until: Instant,
@@ -177,7 +178,7 @@ impl Timed {
         Self { stream, until: Instant::now() + time }
     }
 
-    /// Returns the time that is left.
+    /// Returns the remaining time.
     fn left(&self) -> io::Result<Duration> {
         let left = self.until.saturating_duration_since(Instant::now());
         if left.is_zero() { Err(io::ErrorKind::TimedOut.into()) } else { Ok(left) }
@@ -299,7 +300,7 @@ rpc_duration_seconds_count 2693
         assert!(TcpStream::connect(address).is_err(), "the server has stopped");
     }
 
-    /// It sends a byte of its request every 10 ms for as long as the server takes them, at most for 80 s.
+    /// The client sends a byte of its request every 10 ms while the server accepts them, for at most 80 s.
     #[test]
     fn a_client_that_trickles_its_request_holds_up_no_other_one() {
         let any = "127.0.0.1:0".parse().unwrap();
@@ -314,7 +315,8 @@ rpc_duration_seconds_count 2693
                 })
                 .count()
         });
-        // The next one waits for its turn; on a busy machine its own time may pass before it has asked.
+        // The next client waits for its turn. On a busy machine its own time limit may pass before it has sent its
+        // request.
         let is_page = |answer: String| answer.ends_with("apus_up 1\n");
         while !try_ask(server.address(), "GET /metrics HTTP/1.1\r\n\r\n").is_ok_and(is_page) {}
         let sent = trickle.join().unwrap();

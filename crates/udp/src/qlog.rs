@@ -1,4 +1,4 @@
-//! Records of connections in the format qlog ([`apus_traces::qlog`]): files, and when they are written.
+//! Records of connections in the format qlog ([`apus_traces::qlog`]): the files, and when they are written.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
@@ -20,10 +20,10 @@ pub use apus_traces::qlog::EVENT_SCHEMA;
 
 /// Default of [`Qlog::max_bytes`]. deviation: no source; about 60,000 packets.
 const MAX_BYTES: u64 = 16 << 20;
-/// Default of [`Qlog::max_connections`]. deviation: no source; together 1 GiB.
+/// Default of [`Qlog::max_connections`]. deviation: no source; 1 GiB in total.
 const MAX_CONNECTIONS: u32 = 64;
-/// Bytes that are collected before they are written to the file. deviation: no source; some hundred events share a system
-/// call.
+/// Number of bytes that are collected before they are written to the file. deviation: no source; several hundred events
+/// share a system call.
 const BUFFER_BYTES: usize = 64 << 10;
 
 /// A directory for records of connections. Clones share the directory and its limits.
@@ -35,7 +35,7 @@ pub struct Qlog {
     dir: PathBuf,
     max_bytes: u64,
     max_connections: u32,
-    /// Number of connections that were recorded so far.
+    /// Number of connections recorded so far.
     recorded: Arc<AtomicU32>,
 }
 
@@ -72,7 +72,7 @@ impl Qlog {
         self
     }
 
-    /// Begins the record of a connection; `None` if there are as many as allowed.
+    /// Begins the record of a connection. Returns `None` if the maximum number of connections is reached.
     pub(crate) fn begin(&self, now: Time, connection: &Recorded) -> io::Result<Option<Record>> {
         let number = self.recorded.fetch_add(1, Ordering::Relaxed);
         if number >= self.max_connections {
@@ -96,7 +96,7 @@ impl Qlog {
 pub(crate) struct Recorded {
     pub(crate) host: SocketAddr,
     pub(crate) peer: SocketAddr,
-    /// Whether the peer opened it.
+    /// Whether the peer opened the connection.
     pub(crate) by_peer: bool,
     pub(crate) flows: usize,
     pub(crate) algorithm: &'static str,
@@ -122,7 +122,7 @@ impl Files {
         Ok(Self { current, previous, file, limit, written: 0 })
     }
 
-    /// Writes `records`. Begins another file by `header` if this one would become too long.
+    /// Writes `records`. If the current file would become too long, first begins another file with `header`.
     fn write(&mut self, header: &[u8], records: &[u8]) -> io::Result<()> {
         if self.written > 0 && self.written + records.len() as u64 > self.limit {
             fs::rename(&self.current, &self.previous)?;
@@ -143,11 +143,11 @@ impl Files {
 #[derive(Debug)]
 pub(crate) struct Record {
     files: Files,
-    /// The first record of each file.
+    /// First record of each file.
     header: Vec<u8>,
-    /// Events, with the text that is not written yet.
+    /// Events, with the text that has not been written yet.
     events: Events,
-    /// Whether the files could not be written, which ends the record.
+    /// Whether a write has failed, which ends the record.
     failed: bool,
 }
 
@@ -155,7 +155,7 @@ impl Record {
     fn begin(now: Time, connection: &Recorded, files: Files) -> io::Result<Self> {
         let &Recorded { host, peer, by_peer, flows, algorithm } = connection;
         let vantage_point = if by_peer { VantagePoint::Server } else { VantagePoint::Client };
-        // Nothing here needs escapes: addresses, and names of algorithms, which are identifiers.
+        // No text here needs escaping: addresses, and names of algorithms, which are identifiers.
         let title = format!("{host} {peer}");
         let header = header(&title, Clock::Monotonic(unix_ns()), vantage_point);
         let mut events = Events::new(now, flows);
@@ -176,14 +176,14 @@ impl Record {
         }
     }
 
-    /// Writes what is collected to the file.
+    /// Writes the collected text to the file.
     fn flush(&mut self) -> io::Result<()> {
         let written = self.files.write(&self.header, self.events.text());
         self.events.clear();
         written
     }
 
-    /// A packet of `length` bytes was sealed, or received.
+    /// Records that a packet of `length` bytes was sealed or received.
     pub(crate) fn packet(
         &mut self,
         now: Time,
@@ -196,7 +196,7 @@ impl Record {
         self.add(|events| events.packet(now, sent, flow, header, length, path));
     }
 
-    /// The state of a flow has changed, by an acknowledgement with this sample or by a timeout.
+    /// Records the state of a flow after an acknowledgement with this sample, or after a timeout.
     pub(crate) fn flow(
         &mut self,
         now: Time,
@@ -208,12 +208,12 @@ impl Record {
         self.add(|events| events.flow(now, flow, state, counters, sample));
     }
 
-    /// The length of full packets has changed.
+    /// Records a new length of full packets.
     pub(crate) fn mtu(&mut self, now: Time, before: u32, mtu: u32) {
         self.add(|events| events.mtu(now, before, mtu));
     }
 
-    /// The connection has ended, which ends the record.
+    /// Records the end of the connection, and ends the record.
     pub(crate) fn end(mut self, now: Time, end: End) {
         self.add(|events| events.closed(now, &end.to_string()));
     }
@@ -222,7 +222,7 @@ impl Record {
 impl Drop for Record {
     fn drop(&mut self) {
         if !self.failed {
-            // The application may have removed the directory.
+            // This fails if, for example, the application has removed the directory.
             let _ = self.flush();
         }
     }

@@ -50,18 +50,18 @@ pub const ATOMIC_BYTES: usize = 1024;
 pub(crate) struct Registered {
     pub(crate) key: RegionKey,
     access: Access,
-    /// The peers that may use it; `None` for all, as long as it is registered. Engines hold this lock while they handle a packet
-    /// or make one, so that nothing happens for a peer after its right was taken away.
+    /// The peers that may use the region; `None` for all peers. Engines hold this lock while they handle or build a
+    /// packet, so that no packet takes effect for a peer after its right was taken away.
     grant: Option<RwLock<Grant>>,
     length: u64,
     memory: RwLock<Box<dyn Memory>>,
     uses: Uses,
-    /// Whether the answers to outstanding reads are given up.
+    /// Whether the answers to outstanding reads are cancelled.
     revoked: AtomicBool,
 }
 
 impl Drop for Registered {
-    /// An engine may hold the last reference.
+    /// Catches panics of the memory's destructor, because an engine may drop the last reference.
     fn drop(&mut self) {
         let nothing: Box<dyn Memory> = Box::new(Vec::new());
         let memory = self.memory.get_mut().unwrap_or_else(PoisonError::into_inner);
@@ -91,26 +91,26 @@ impl Registered {
         }
     }
 
-    /// Returns the lock on the right of a peer to use the region: while it is held, the right stays. `Ok(None)` if all peers
-    /// have it.
+    /// Returns the lock on a peer's right to use the region. While the lock is held, the right cannot be taken away.
+    /// Returns `Ok(None)` if all peers have the right.
     pub(crate) fn hold(&self, caller: &Caller) -> Result<Option<Held<'_>>, RejectReason> {
         let Some(grant) = &self.grant else { return Ok(None) };
         let held = grant.read().unwrap_or_else(PoisonError::into_inner);
-        // Another answer would show that there is such a region.
+        // Any other reason would reveal that the region exists.
         if held.allows(caller) { Ok(Some(held)) } else { Err(RejectReason::NoRegion) }
     }
 
-    /// Returns `true` if it was withdrawn: no answer from it begins any more.
+    /// Returns `true` if the region was withdrawn. No answer from it begins any more.
     pub(crate) fn is_withdrawn(&self) -> bool {
         self.uses.is_withdrawn()
     }
 
-    /// Returns `true` if the answers to outstanding reads are given up.
+    /// Returns `true` if the answers to outstanding reads are cancelled.
     pub(crate) fn is_revoked(&self) -> bool {
         self.revoked.load(Ordering::Acquire)
     }
 
-    /// Returns `true` if only some peers may use it.
+    /// Returns `true` if only some peers may use the region.
     pub(crate) fn is_restricted(&self) -> bool {
         self.grant.is_some()
     }
@@ -119,8 +119,8 @@ impl Registered {
         self.memory.write().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Calls `read` with the `length` bytes from `address`, which were admitted; returns `None` if the memory has shrunk
-    /// since.
+    /// Calls `read` with the `length` bytes from `address`. The range must have been admitted. Returns `None` if the
+    /// memory has shrunk since.
     pub(crate) fn read<T>(
         &self,
         address: u64,
@@ -137,19 +137,20 @@ impl Registered {
 }
 
 /// Maximum number of bytes to prefetch for the next packet. deviation: no source; a packet of Ethernet's 1500 bytes.
-/// Longer packets are copied by an instruction that prefetches itself: more gained nothing.
+/// Longer packets are copied by an instruction that prefetches on its own, and a larger value brought no gain.
 const PREFETCH_BYTES: usize = 1500;
-/// Interval of attempts to lock a region within a time. deviation: no source; an engine holds the lock for about as long.
+/// Interval between attempts to lock a region with a time limit. deviation: no source; an engine holds the lock for
+/// about as long.
 const LOCK_INTERVAL: Duration = Duration::from_micros(20);
-/// Bytes of a cache line.
+/// Number of bytes of a cache line.
 const LINE: usize = 64;
 
-/// The right of a peer to use a region, as long as this is held.
+/// A peer's right to use a region. The right cannot be taken away while this guard is held.
 pub(crate) type Held<'a> = RwLockReadGuard<'a, Grant>;
 
 type Locked<'a> = RwLockWriteGuard<'a, Box<dyn Memory>>;
 
-/// Copies `bytes` to `address`, which was admitted.
+/// Copies `bytes` to `address`. The range must have been admitted.
 fn copy(memory: &mut Locked<'_>, address: u64, bytes: &[u8]) {
     if let Some(target) = memory.bytes_mut().get_mut(address as usize..) {
         let length = bytes.len().min(target.len());
@@ -166,12 +167,12 @@ fn prefetch_range(memory: &Locked<'_>, address: u64, length: usize) {
     }
 }
 
-/// The region that the packets of an aggregate probably store to, and its lock, kept between stores. Rationale: an unlock
-/// waits until the stores have reached the caches, which takes as long as the stores if the caches do not hold the
-/// region. With the lock kept, the next packet is opened meanwhile. The bytes behind a store are prefetched, since the
-/// next packet mostly continues the op.
+/// The region to which the packets of an aggregate probably store, and its lock, which is kept between stores.
+/// Rationale: an unlock waits until the stores have reached the caches. If the caches do not contain the region, this
+/// takes as long as the stores themselves. If the lock is kept, the next packet is decrypted meanwhile. The bytes
+/// behind a store are prefetched, because the next packet usually continues the op.
 ///
-/// While holding the lock, never block on anything that an application may hold while waiting for the region: call
+/// While holding the lock, never block on anything that an application may hold while it waits for the region. Call
 /// [`LockedRegion::release`] before.
 #[derive(Default)]
 pub(crate) struct LockedRegion<'a> {
@@ -180,12 +181,12 @@ pub(crate) struct LockedRegion<'a> {
 }
 
 impl<'a> LockedRegion<'a> {
-    /// Returns an unlocked region.
+    /// Returns the likely region, unlocked.
     pub(crate) fn new(likely: Option<&'a Registered>) -> Self {
         Self { region: likely, locked: None }
     }
 
-    /// Copies `bytes` to `address` of `region`, which was admitted.
+    /// Copies `bytes` to `address` of `region`. The range must have been admitted.
     #[inline]
     pub(crate) fn store(&mut self, region: &Registered, address: u64, bytes: &[u8]) {
         match self.region {
@@ -205,8 +206,8 @@ impl<'a> LockedRegion<'a> {
         }
     }
 
-    /// Executes an atomic op on the word at `address` of `region`, which was admitted. Returns the word before the op;
-    /// `None` if the memory has shrunk since.
+    /// Executes an atomic op on the word at `address` of `region`. The range must have been admitted. Returns the word
+    /// before the op, or `None` if the memory has shrunk since.
     #[inline]
     pub(crate) fn execute(
         &mut self,
@@ -233,23 +234,23 @@ impl<'a> LockedRegion<'a> {
     }
 }
 
-/// Maximum number of regions: the low 16 bits of a key.
+/// Maximum number of regions, which the low 16 bits of a region key distinguish.
 const MAX_REGIONS: usize = 1 << 16;
 
 /// All regions of a host.
 pub(crate) struct Regions {
-    /// Whose regions they are.
+    /// Host that the regions belong to.
     pub(crate) host: HostId,
     table: RwLock<Vec<Option<Arc<Registered>>>>,
     /// Whether a region was ever registered for some peers only.
     any_restricted: AtomicBool,
-    /// Number of withdrawals and changes of grants, by which engines notice them.
+    /// Number of withdrawals and changes of grants. Engines compare it to notice them.
     pub(crate) withdrawals: AtomicU64,
     /// Number of changes of grants.
     grants: AtomicU64,
     /// One bit per engine that has not ended.
     engines: AtomicU64,
-    /// Where the secret parts of keys come from.
+    /// Source of the secret parts of region keys.
     random: Mutex<Randomness>,
 }
 
@@ -278,14 +279,15 @@ impl Regions {
                             registers the region";
                 return Err(io::Error::new(io::ErrorKind::InvalidInput, what));
             }
-            // Before a peer can know its key.
+            // This precedes the publication of the region key to peers.
             self.any_restricted.store(true, Ordering::Release);
         }
         let drawn = self.random.lock().unwrap_or_else(PoisonError::into_inner).bytes();
         let drawn = drawn.ok_or_else(|| io::Error::other("the system gives no randomness"))?;
         let [a, b, c, d, e, f, g, h, ..] = *drawn;
         let secret = u64::from_ne_bytes([a, b, c, d, e, f, g, h]);
-        // Code of the application, which may wait for a thread that uses the table.
+        // This calls code of the application, which may wait for a thread that uses the table. Therefore the table is
+        // not locked yet.
         let length = memory.bytes().len() as u64;
         let mut table = self.table.write().unwrap_or_else(PoisonError::into_inner);
         let place = match table.iter().position(Option::is_none) {
@@ -306,7 +308,7 @@ impl Regions {
             grant: grant.map(RwLock::new),
             length,
             memory: RwLock::new(memory),
-            // Under the table's lock, as in `leave`, so that no engine is missed.
+            // The engines are read under the lock of the table, as in `leave`, so that no engine is missed.
             uses: Uses::new(self.engines.load(Ordering::Acquire)),
             revoked: AtomicBool::new(false),
         });
@@ -321,7 +323,7 @@ impl Regions {
         table.get(place)?.as_ref().filter(|r| r.key == key || is_planted(Bug::TenantKey)).cloned()
     }
 
-    /// Records that engine `engine` has ended and uses no region any more.
+    /// Records that engine `engine` has ended and no longer uses any region.
     pub(crate) fn leave(&self, engine: u32) {
         let table = self.table.write().unwrap_or_else(PoisonError::into_inner);
         self.engines.fetch_and(!(1 << engine), Ordering::AcqRel);
@@ -332,8 +334,8 @@ impl Regions {
         self.remove_free();
     }
 
-    /// Removes the withdrawn regions that no engine uses. Their memory is dropped when the table is unlocked, since that
-    /// runs code of the application.
+    /// Removes the withdrawn regions that no engine uses. Their memory is dropped after the table has been unlocked,
+    /// because dropping it runs code of the application.
     fn remove_free(&self) {
         let mut table = self.table.write().unwrap_or_else(PoisonError::into_inner);
         let take =
@@ -354,8 +356,8 @@ impl Regions {
         self.grants.load(Ordering::Acquire)
     }
 
-    /// Returns the regions that were withdrawn and are still in use, and with `restricted` also those that only some peers may use,
-    /// in the order of their keys.
+    /// Returns the withdrawn regions that are still in use, and with `restricted` also the regions that only some peers
+    /// may use, in the order of their keys.
     pub(crate) fn to_check(&self, restricted: bool) -> Vec<Arc<Registered>> {
         let table = self.table.read().unwrap_or_else(PoisonError::into_inner);
         let wanted = |r: &&Arc<Registered>| r.is_withdrawn() || restricted && r.is_restricted();
@@ -365,7 +367,7 @@ impl Regions {
         regions
     }
 
-    /// Releases withdrawn regions from which engine `engine` sends no bytes any more.
+    /// Records that engine `engine` no longer sends bytes from these withdrawn regions.
     pub(crate) fn release(&self, engine: u32, keys: &[RegionKey]) {
         let mut any_free = false;
         for region in keys.iter().filter_map(|&key| self.get(key)) {
@@ -402,7 +404,7 @@ impl Region {
         self.registered.key
     }
 
-    /// Notes that this thread holds its memory.
+    /// Records that this thread holds the memory of the region.
     fn hold(&self) -> HeldMemory {
         HeldMemory::new(self.regions.host, self.key())
     }
@@ -471,7 +473,7 @@ impl Region {
         if !grant.is_for(self.regions.host) {
             return false;
         }
-        // Waits for the packets that engines handle at this moment.
+        // Waits until engines have handled their current packets.
         *place.write().unwrap_or_else(PoisonError::into_inner) = grant;
         self.regions.grants.fetch_add(1, Ordering::AcqRel);
         self.regions.withdrawals.fetch_add(1, Ordering::AcqRel);
@@ -554,7 +556,7 @@ mod tests {
         assert_eq!(&again[..], [0, 7, 0, 0]);
     }
 
-    /// Memory whose owner uses the table in its destructor and its length.
+    /// Memory whose owner accesses the table of regions in its destructor and when it is asked for its length.
     struct Shy(Arc<Regions>);
 
     impl Drop for Shy {

@@ -1,4 +1,4 @@
-//! What an engine reports of its connections and peers, for metrics.
+//! Reports of an engine on its connections and peers, for metrics.
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
@@ -15,7 +15,7 @@ use crate::spreading::OnePort;
 pub(crate) struct Report {
     /// Connections, at most [`Config::metrics_limit`](crate::Config::metrics_limit), the oldest first.
     pub(crate) connections: Vec<ConnectionReport>,
-    /// Number of connections that are not among them.
+    /// Number of further connections, which are not listed.
     pub(crate) unlisted: u64,
     /// Peers by IP address.
     pub(crate) peers: Vec<(IpAddr, PeerReport)>,
@@ -53,21 +53,21 @@ pub struct PortPaths {
 /// A connection, over all its flows.
 #[derive(Clone, Debug)]
 pub(crate) struct ConnectionReport {
-    /// Its number within the engine, which no other connection has.
+    /// Number of the connection, unique within the engine.
     pub(crate) number: u64,
     pub(crate) peer: SocketAddr,
     pub(crate) flows: usize,
-    /// Maximum length of its IP packets in bytes.
+    /// Maximum length of IP packets of the connection in bytes.
     pub(crate) mtu: u32,
     pub(crate) windows: Windows,
     pub(crate) totals: Totals,
     pub(crate) paths: Paths,
 }
 
-/// A peer, over all its connections so far.
+/// A peer, with counters over all its connections so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct PeerReport {
-    /// Open connections.
+    /// Number of open connections.
     pub(crate) open: u64,
     pub(crate) totals: Totals,
 }
@@ -75,9 +75,9 @@ pub(crate) struct PeerReport {
 /// The state of an algorithm over the flows of a connection: sums of windows, means of delays.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct Windows {
-    /// Sum of the windows in packets.
+    /// Sum of the congestion windows, in packets.
     pub(crate) cwnd: f64,
-    /// Sums of Swift's two windows (§3.3).
+    /// Sums of Swift's fabric windows and endpoint windows (§3.3).
     pub(crate) fabric_cwnd: Option<f64>,
     pub(crate) endpoint_cwnd: Option<f64>,
     target_delay: Mean,
@@ -133,7 +133,7 @@ impl Windows {
 pub(crate) struct Totals {
     /// Data packets sent, retransmissions included.
     pub(crate) packets_sent: u64,
-    /// Data packets declared lost from the SACK bitmap, and by a timeout. Each is retransmitted.
+    /// Data packets declared lost from the SACK bitmap, and by a timeout. Each of them is retransmitted.
     pub(crate) fast_losses: u64,
     pub(crate) timeout_losses: u64,
     /// Retransmission timeouts that expired.
@@ -167,9 +167,9 @@ impl PeerReport {
     }
 }
 
-/// The peers of an engine, by IP address, and the counters of their connections that have ended. Their number is limited;
-/// all further peers are counted together. Every sum stays monotonic: a peer that gives its place to another is added to
-/// the others.
+/// The peers of an engine, by IP address, and the counters of their connections that have ended. The number of listed
+/// peers is limited, and all further peers are counted together. Every sum stays monotonic: if a peer is replaced in
+/// the list, its counters are added to those of the further peers.
 #[derive(Debug)]
 pub(crate) struct Peers {
     limit: usize,
@@ -179,9 +179,9 @@ pub(crate) struct Peers {
 
 #[derive(Debug)]
 struct Entry {
-    /// Open connections.
+    /// Number of open connections.
     open: u64,
-    /// When the last one ended, if none is open.
+    /// When the last connection ended, if no connection is open.
     idle_since: Time,
     ended: Totals,
 }
@@ -192,7 +192,7 @@ impl Peers {
         Self { limit: limit as usize, listed: BTreeMap::new(), other: Totals::default() }
     }
 
-    /// Counts a new connection of a peer. Returns whether the peer is listed, which the connection has to remember.
+    /// Counts a new connection of a peer. Returns whether the peer is listed; the connection must remember the result.
     pub(crate) fn open(&mut self, peer: IpAddr) -> bool {
         if !self.listed.contains_key(&peer) {
             if self.listed.len() >= self.limit && !self.replace() {
@@ -207,7 +207,8 @@ impl Peers {
         true
     }
 
-    /// Removes the peer whose last connection ended first. Returns `false` if all have open connections.
+    /// Removes the listed peer whose last connection ended earliest. Returns `false` if all listed peers have open
+    /// connections.
     fn replace(&mut self) -> bool {
         let idle = self.listed.iter().filter(|(_, entry)| entry.open == 0);
         let first = idle.min_by_key(|(_, entry)| entry.idle_since).map(|(&peer, _)| peer);
@@ -216,7 +217,7 @@ impl Peers {
         true
     }
 
-    /// Counts the end of a connection, which was `listed` or not.
+    /// Counts the end of a connection. `listed` is the result of [`Peers::open`] for it.
     pub(crate) fn close(&mut self, now: Time, peer: IpAddr, listed: bool, totals: &Totals) {
         match self.listed.get_mut(&peer).filter(|_| listed) {
             Some(entry) => {
@@ -228,7 +229,8 @@ impl Peers {
         }
     }
 
-    /// Returns the peers with their open `connections`: peer, whether it is listed, and totals; and the others together.
+    /// Returns the listed peers, and the further peers together. `connections` are the open ones: peer, whether the
+    /// peer is listed, and totals.
     pub(crate) fn report(
         &self,
         connections: impl Iterator<Item = (IpAddr, bool, Totals)>,
@@ -261,10 +263,10 @@ mod tests {
         Time::ZERO + Span::from_secs(seconds)
     }
 
-    /// A peer, its open connections and its packets.
+    /// A peer, the number of its open connections, and the number of its packets.
     type Listed = (IpAddr, u64, u64);
 
-    /// Returns the listed peers, and connections and packets of the others.
+    /// Returns the listed peers, and the numbers of connections and packets of the further peers.
     fn seen(peers: &Peers, open: &[(u8, bool, u64)]) -> (Vec<Listed>, (u64, u64)) {
         let open = open.iter().map(|&(n, listed, packets)| (ip(n), listed, totals(packets)));
         let (listed, other) = peers.report(open);

@@ -1,4 +1,5 @@
-//! The threads that sleep for an engine, and which of them is woken. `tools/loom` tries all orders of these steps.
+//! The threads that sleep for an engine, and the choice of the thread to wake. `tools/loom` tries all orders of these
+//! steps.
 
 use crate::sync::{AtomicBool, Ordering, fence};
 
@@ -11,7 +12,7 @@ pub(crate) enum Sleeper {
     Background,
 }
 
-/// Which threads sleep or are about to.
+/// The threads that sleep or are about to sleep.
 #[derive(Debug)]
 pub(crate) struct Sleepers {
     leader: AtomicBool,
@@ -30,35 +31,36 @@ impl Sleepers {
         }
     }
 
-    /// Says that a thread is about to sleep. What has come before must be looked for after this call, and before the sleep.
+    /// Records that a thread is about to sleep. Between this call and the sleep, the thread must check for events that
+    /// occurred before.
     #[inline]
     pub(crate) fn begin(&self, who: Sleeper) {
         self.flag(who).store(true, Ordering::Relaxed);
         fence(Ordering::SeqCst);
     }
 
-    /// Says that a thread has slept.
+    /// Records that a thread no longer sleeps.
     #[inline]
     pub(crate) fn end(&self, who: Sleeper) {
         self.flag(who).store(false, Ordering::Relaxed);
     }
 
-    /// Returns the thread to wake after something has come: a call that leads, or else the background thread.
+    /// Returns the thread to wake after an event: a call that leads, or else the background thread.
     #[inline]
     pub(crate) fn to_wake(&self) -> Option<Sleeper> {
-        // Either this thread sees the flag, or the sleeper sees what has come after it has set the flag.
+        // Either this thread sees the flag, or the sleeper, which checks after setting the flag, sees the event.
         fence(Ordering::SeqCst);
         [Sleeper::Leader, Sleeper::Background].into_iter().find(|&who| self.sleeps(who))
     }
 
-    /// Returns `true` if a call that leads is to be woken because its wait has ended.
+    /// Returns `true` if a call that leads must be woken because its wait has ended.
     #[inline]
     pub(crate) fn must_wake_leader(&self) -> bool {
         fence(Ordering::SeqCst);
         self.sleeps(Sleeper::Leader)
     }
 
-    /// Returns `true` if a thread sleeps or is about to.
+    /// Returns `true` if a thread sleeps or is about to sleep.
     #[inline]
     pub(crate) fn sleeps(&self, who: Sleeper) -> bool {
         self.flag(who).load(Ordering::Relaxed)

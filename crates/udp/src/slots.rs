@@ -1,15 +1,15 @@
-//! A number of slots, each freed when it is dropped, on any thread. `tools/loom` tries all orders of these steps.
+//! A limited number of slots. Any thread can drop a slot, which frees it. `tools/loom` tries all orders of these steps.
 
 use crate::sync::{Arc, AtomicU32, Ordering};
 
-/// Slots, of which a limited number is used at a time.
+/// A limited number of slots.
 #[derive(Clone, Debug)]
 pub(crate) struct Slots {
     used: Arc<AtomicU32>,
     limit: u32,
 }
 
-/// A slot in use.
+/// A slot in use. Dropping it frees the slot.
 #[derive(Debug)]
 pub(crate) struct Slot(Arc<AtomicU32>);
 
@@ -21,7 +21,7 @@ impl Slots {
     /// Takes a slot.
     ///
     /// # Errors
-    /// If none is free. Dropping the error frees what was counted.
+    /// If no slot is free. The error holds the excess count, and dropping it reverts the count.
     pub(crate) fn take(&self) -> Result<Slot, Slot> {
         let slot = Slot(Arc::clone(&self.used));
         let free = self.used.fetch_add(1, Ordering::AcqRel) < self.limit;

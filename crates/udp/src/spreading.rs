@@ -1,5 +1,5 @@
-//! Flows that spread their packets over source ports of this host, so that switches that hash addresses and ports (ECMP) give one
-//! flow several paths.
+//! Spreading of a flow's packets over source ports of this host. Switches that hash addresses and ports (ECMP) then
+//! give one flow several paths.
 
 use std::str::FromStr;
 
@@ -13,8 +13,9 @@ use crate::session::{MAX_PORTS, in_range};
 /// Default number of source ports. Source: uet-htsim 40ccb05, `-paths`; Ultra Ethernet and MRC: 64 to 256.
 pub const DEFAULT_PORTS: u16 = 64;
 
-/// Default of [`LossDetection::Time`]. deviation: no source; half of the least timeout here, so that packets of a path that is cut or was
-/// left are missed before their timeout. Queues of two paths that differ by more have packets sent twice.
+/// Default of [`LossDetection::Time`]. deviation: no source; half of the shortest timeout here, so that packets on a
+/// path that is cut or no longer used are declared lost before their timeout. If the queues of two paths differ by more
+/// than this time, packets are sent twice.
 const LOSS_DELAY: Span = Span::from_ms(5);
 
 /// Path of the acknowledgements of packets that came from several ports.
@@ -123,10 +124,10 @@ pub struct SpreadSettings {
 }
 
 impl SpreadSettings {
-    /// Returns how packets are spread.
+    /// Returns the spreading that these settings describe.
     ///
     /// # Errors
-    /// An impossible setting, or one that has no effect.
+    /// If a setting is impossible or has no effect.
     pub(crate) fn spreading(
         &self,
         foreign: &[&'static dyn ForeignBalancer],
@@ -239,7 +240,7 @@ impl Spreading {
 /// Checks a range of packet numbers.
 ///
 /// # Errors
-/// A sentence with the range's limits.
+/// A sentence that states the limits of the range.
 pub(crate) fn check_range(range: u32) -> Result<(), String> {
     in_range("range", range, MIN_RANGE..=MAX_RANGE)?;
     if !range.is_power_of_two() {
@@ -253,11 +254,11 @@ pub(crate) fn check_range(range: u32) -> Result<(), String> {
 /// The ports that a host offers to a peer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Offer {
-    /// Number of ports that it sends from.
+    /// Number of ports that the host sends from.
     pub(crate) sends: u16,
-    /// Maximum number of ports of the peer that it accepts packets from.
+    /// Maximum number of ports of the peer from which the host accepts packets.
     pub(crate) accepts: u16,
-    /// Packet numbers that it remembers.
+    /// Number of packet numbers that the host remembers.
     pub(crate) range: u32,
 }
 
@@ -273,7 +274,7 @@ impl Offer {
         })
     }
 
-    /// Returns what this side and a peer with another offer use; `None` if both use one port.
+    /// Returns the ports that this side and a peer with the offer `theirs` use; `None` if both use one port.
     pub(crate) fn agreed(&self, theirs: Option<&Self>) -> Option<Agreed> {
         let theirs = theirs?;
         let own = self.sends.min(theirs.accepts);
@@ -286,9 +287,9 @@ impl Offer {
 /// The ports that both sides of a connection use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Agreed {
-    /// Ports of this side.
+    /// Number of ports of this side.
     pub(crate) own: u16,
-    /// Ports of the peer.
+    /// Number of ports of the peer.
     pub(crate) peer: u16,
     pub(crate) range: u32,
 }

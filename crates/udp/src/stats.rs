@@ -6,9 +6,9 @@ use apus_units::Span;
 
 use crate::session::Counters;
 
-/// Buckets per doubling.
+/// Number of buckets per doubling.
 const SUB: usize = 64;
-/// Doublings: up to 2^36 ns, a minute.
+/// Number of doublings: up to 2^36 ns, about a minute.
 const DOUBLINGS: usize = 31;
 
 /// A histogram of time spans, written by one thread and read by others without locks.
@@ -22,7 +22,8 @@ impl Default for Histogram {
     }
 }
 
-/// Values below 2 * SUB have a bucket each; beyond, SUB buckets per doubling.
+/// Returns the bucket of a value. Each value below 2 * SUB has a bucket of its own; larger values share SUB buckets per
+/// doubling.
 fn bucket(value: u64) -> usize {
     let value = value.min((1 << 36) - 1);
     let doubling = (64 - (value / (2 * SUB as u64)).leading_zeros()) as usize;
@@ -154,7 +155,7 @@ impl SessionStats {
     }
 }
 
-/// Adds to a counter whose only writer is this thread, so that no locked instruction is needed.
+/// Adds to a counter whose only writer is this thread, so that no atomic read-modify-write instruction is needed.
 #[inline]
 pub(crate) fn add(counter: &AtomicU64, n: u64) {
     counter.store(counter.load(Ordering::Relaxed).wrapping_add(n), Ordering::Relaxed);

@@ -1,4 +1,4 @@
-//! The state of an engine that everyone may read: its address, its counters, and whether it runs.
+//! The state of an engine that any thread may read: its address, its counters, and whether it runs.
 
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -15,11 +15,11 @@ const MAX_NOTES: usize = 64;
 
 /// The state of an engine.
 pub(crate) struct EngineStatus {
-    /// Where its socket is bound.
+    /// Address at which the engine's socket is bound.
     pub(crate) address: SocketAddr,
-    /// The address families that its socket serves.
+    /// Address families that the socket serves.
     pub(crate) families: Families,
-    /// The ports of its sockets, by their numbers.
+    /// Ports of the engine's sockets, by number.
     ports: Box<[u16]>,
     pub(crate) stats: Stats,
     stopped: AtomicBool,
@@ -30,7 +30,7 @@ pub(crate) struct EngineStatus {
 }
 
 impl EngineStatus {
-    /// Returns the status of an engine that runs.
+    /// Returns the status of a running engine.
     pub(crate) fn new(address: SocketAddr, families: Families, ports: &[u16]) -> Self {
         Self {
             address,
@@ -44,12 +44,12 @@ impl EngineStatus {
         }
     }
 
-    /// Returns the port of a socket; that of the engine's address if there is no such socket.
+    /// Returns the port of a socket, or the port of the engine's address if there is no such socket.
     pub(crate) fn port(&self, number: u8) -> u16 {
         self.ports.get(usize::from(number)).copied().unwrap_or(self.address.port())
     }
 
-    /// Returns the ports of the engine's sockets, by their numbers.
+    /// Returns the ports of the engine's sockets, by number.
     pub(crate) fn ports(&self) -> &[u16] {
         &self.ports
     }
@@ -74,7 +74,7 @@ impl EngineStatus {
         self.failed.store(true, Ordering::Release);
     }
 
-    /// Returns `true` if the engine drains: it takes no new connections and ops.
+    /// Returns `true` if the engine drains: it accepts no new connections and ops.
     pub(crate) fn is_draining(&self) -> bool {
         self.draining.load(Ordering::SeqCst)
     }

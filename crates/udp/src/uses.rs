@@ -1,4 +1,5 @@
-//! Which engines still use the memory of a region after its withdrawal. `tools/loom` tries all orders of these steps.
+//! The engines that still use the memory of a region after its withdrawal. `tools/loom` tries all orders of these
+//! steps.
 
 use crate::sync::{AtomicBool, AtomicU64, Ordering};
 
@@ -10,28 +11,29 @@ pub(crate) struct Uses {
 }
 
 impl Uses {
-    /// Returns the uses of a new region by the engines with these bits.
+    /// Returns the uses of a new region by the engines whose bits are set.
     pub(crate) fn new(engines: u64) -> Self {
         Self { withdrawn: AtomicBool::new(false), engines: AtomicU64::new(engines) }
     }
 
-    /// Returns `true` if the region was withdrawn: an engine begins no use of it then.
+    /// Returns `true` if the region was withdrawn. Engines then begin no further use of it.
     #[inline]
     pub(crate) fn is_withdrawn(&self) -> bool {
         self.withdrawn.load(Ordering::Acquire)
     }
 
-    /// Withdraws the region; returns `false` if it was withdrawn before.
+    /// Withdraws the region. Returns `false` if it was withdrawn before.
     pub(crate) fn withdraw(&self) -> bool {
         !self.withdrawn.swap(true, Ordering::AcqRel)
     }
 
-    /// Records that an engine uses the region no more: it has ended, or has seen the withdrawal and sends nothing from it.
+    /// Records that an engine no longer uses the region: it has ended, or it has seen the withdrawal and sends nothing
+    /// from the region.
     pub(crate) fn leave(&self, engine: u32) {
         self.engines.fetch_and(!(1 << engine), Ordering::AcqRel);
     }
 
-    /// Returns `true` if the region was withdrawn and no engine uses it: its memory may be used otherwise.
+    /// Returns `true` if the region was withdrawn and no engine uses it, so that its memory is free for other uses.
     pub(crate) fn is_free(&self) -> bool {
         self.is_withdrawn() && self.engines.load(Ordering::Acquire) == 0
     }

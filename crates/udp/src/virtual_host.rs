@@ -93,7 +93,7 @@ impl Connecting {
     }
 }
 
-/// The second port of the first engine, unless the settings name one.
+/// Second port of the first engine, unless the settings name one.
 const FIRST_MORE: u16 = 20_000;
 
 /// A host in virtual time. Dropping it simulates a crash: no peer is notified.
@@ -181,7 +181,7 @@ impl VirtualHost {
     /// Returns the time until which an engine may sleep. Returns `None` if there is something to do at once.
     pub fn rest(&mut self, engine: usize) -> Option<Rest> {
         let engine = &mut self.engines[engine];
-        // A socket stays readable while datagrams wait in it.
+        // A socket stays readable while it contains datagrams.
         if engine.mailbox.has_commands() || engine.network.is_readable() {
             return None;
         }

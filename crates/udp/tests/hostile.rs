@@ -1,4 +1,4 @@
-//! Engines under attack, and processes that are killed: nothing hangs, grows or is touched.
+//! Engines under attack, and processes that are killed: no host hangs, memory stays bounded, and no region is changed.
 
 mod support;
 
@@ -12,33 +12,33 @@ use apus_udp::session::KeyRing;
 use apus_udp::{Access, Config, Connection, Host, OpError, RegionKey, Request};
 use support::{PATIENCE, Random, SHARED, config, host, pattern, until};
 
-/// How long the parts of these tests take; `APUS_HOSTILE_SECONDS` makes them longer.
+/// Returns the duration of each part of these tests. `APUS_HOSTILE_SECONDS` makes it longer.
 fn seconds() -> Duration {
     let text = std::env::var("APUS_HOSTILE_SECONDS").ok();
     Duration::from_secs_f64(text.and_then(|text| text.parse().ok()).unwrap_or(2.0))
 }
 
-/// One test at a time: memory and descriptors are the process's.
+/// Held by one test at a time, because memory and descriptors are counted for the whole process.
 static PROCESS: Mutex<()> = Mutex::new(());
 
 fn alone() -> MutexGuard<'static, ()> {
     PROCESS.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Resident memory of this process, in bytes.
+/// Returns the resident memory of this process in bytes.
 fn memory() -> u64 {
     let text = std::fs::read_to_string("/proc/self/statm").expect("statm");
     let pages: u64 = text.split(' ').nth(1).expect("resident").parse().expect("a number");
     pages * 4096
 }
 
-/// Files and sockets that this process has open.
+/// Returns the number of files and sockets that this process has open.
 fn descriptors() -> usize {
     std::fs::read_dir("/proc/self/fd").expect("fd").count()
 }
 
-/// A relay that hands everything on and keeps copies; the adversary can speak with both its sockets,
-/// which are what each side takes for its peer.
+/// A relay that forwards all datagrams and keeps copies. The adversary can send from both its sockets, each of which one side
+/// takes for its peer.
 struct Tap {
     front: UdpSocket,
     back: UdpSocket,
@@ -103,8 +103,8 @@ fn socket() -> UdpSocket {
     socket
 }
 
-/// Random, replayed, truncated and changed datagrams, from a stranger's socket and from those that the
-/// two sides take for each other's, as fast as one thread can.
+/// Sends random, replayed, truncated and changed datagrams, as fast as one thread can. They come from a stranger's socket,
+/// and from the sockets that the two sides take for each other's.
 fn attack(tap: &Tap, server: SocketAddr, sent: &AtomicU64) {
     let stranger = socket();
     let mut random = Random(9);
@@ -141,7 +141,7 @@ fn attack(tap: &Tap, server: SocketAddr, sent: &AtomicU64) {
     }
 }
 
-/// One round of ops, each as it must be.
+/// Runs one round of ops and checks the result of each.
 fn round(here: &Connection, there: &Connection, region: RegionKey, n: u64) {
     let bytes = pattern(n, 1 + n as usize * 131 % 20_000);
     let submit = |request| here.submit(request).expect("room").wait();
@@ -156,12 +156,11 @@ fn round(here: &Connection, there: &Connection, region: RegionKey, n: u64) {
 fn a_flood_touches_no_op_and_costs_no_memory() {
     let _alone = alone();
     for keys in [support::keys(), KeyRing::insecure()] {
-        // Without keys a changed packet is found out by its checksum, a replayed one by its number.
+        // Without keys, the checksum detects a changed packet and the packet number a replayed one.
         let mut settings = config(SHARED);
         settings.keys = keys;
         settings.max_mtu = 1500;
-        // Forged words that a session is not known are answered by pings. On a machine that is busy with other
-        // things as well, nobody may get to them for long.
+        // Pings answer forged Unknowns. On a busy machine the threads that handle the pings may not run for a long time.
         settings.session.suspect_timeout = apus_units::Span::from_secs(10);
         let (server, client) = (host(settings.clone()), host(settings));
         let region = server.register(vec![0; 32_768], Access::ALL).expect("region");
@@ -190,12 +189,12 @@ fn a_flood_touches_no_op_and_costs_no_memory() {
         assert!(there.try_receive().expect("connected").is_none(), "a message of nobody's");
         assert!(server.try_accept().is_none() && client.try_accept().is_none());
         let grown = memory().saturating_sub(before);
-        // Copies of the tap and kernel buffers of threads are the test's own.
+        // The limit includes the copies of the tap and the kernel buffers of threads, which belong to the test itself.
         assert!(grown < 32 << 20, "{grown} bytes more");
     }
 }
 
-/// What the children of the tests below are told.
+/// Environment variable that passes settings to the children of the tests below.
 const CHILD: &str = "APUS_HOSTILE_CHILD";
 
 fn child(test: &str, address: SocketAddr) -> Child {
@@ -212,7 +211,7 @@ fn told() -> Option<SocketAddr> {
     std::env::var(CHILD).ok().and_then(|text| text.parse().ok())
 }
 
-/// Quick to notice that a peer is gone.
+/// Returns settings with which a host soon notices that its peer is gone.
 fn brisk() -> Config {
     let mut settings = config(SHARED);
     settings.session.keepalive = apus_units::Span::from_ms(300);
@@ -221,7 +220,7 @@ fn brisk() -> Config {
     settings
 }
 
-/// A server that takes what comes until it is killed.
+/// A server that accepts all connections and messages until it is killed.
 #[test]
 #[ignore = "a part of a_server_killed_in_a_loop_leaves_every_op_with_an_end"]
 fn child_server() {
@@ -243,7 +242,7 @@ fn child_client() {
     let host = host(brisk());
     loop {
         let here = connect(&host, address);
-        // On a machine too busy to run both sides a connection may end before its time.
+        // On a machine too busy to run both sides, a connection may end too early.
         while here.ended().is_none() {
             let ops: Vec<_> = (0..16)
                 .filter_map(|n| here.submit(Request::message(pattern(n, 10_000))).ok())
@@ -266,7 +265,7 @@ fn connect(host: &Host, server: SocketAddr) -> Connection {
 #[test]
 fn a_server_killed_in_a_loop_leaves_every_op_with_an_end() {
     let _alone = alone();
-    // A port that is free now; the child binds it each time.
+    // A port that is free now; the child binds the port each time.
     let server = socket().local_addr().expect("address");
     let host = host(brisk());
     let (mut done, mut unknown, mut open_files) = (0, 0, None);
@@ -338,7 +337,7 @@ fn a_client_killed_in_a_loop_leaves_nothing_behind() {
         drop(there);
         kills += 1;
         until("the connection is forgotten", || connections() == 0);
-        // The first rounds warm the allocator up.
+        // During the first rounds the allocator's memory still grows.
         if kills == 3 {
             before = Some((memory(), descriptors()));
         }

@@ -1,5 +1,5 @@
-//! Hosts with several addresses: bound to all of them, to those of both families, or to a list. Each answers from the
-//! address that was asked.
+//! Hosts with several addresses: bound to all of them, to those of both families, or to a list. Each host answers from the
+//! address to which the request was sent.
 
 mod support;
 
@@ -17,7 +17,7 @@ fn bound_to(ips: &[IpAddr]) -> Host {
     host(settings)
 }
 
-/// A server at all addresses; a client at `from` that has connections to each of `addresses` at once.
+/// Tests a server at all addresses, and a client at `from` that has connections to each of `addresses` at the same time.
 fn serves_at_each_address(all: IpAddr, from: IpAddr, addresses: &[IpAddr]) {
     let server = bound_to(&[all]);
     let port = server.local_addr().port();
@@ -25,7 +25,7 @@ fn serves_at_each_address(all: IpAddr, from: IpAddr, addresses: &[IpAddr]) {
     serves_at(&server, &bound_to(&[from]), &addresses);
 }
 
-/// A client that has connections to each address of a server at once.
+/// Tests a client that has connections to each address of a server at the same time.
 fn serves_at(server: &Host, client: &Host, addresses: &[SocketAddr]) {
     let region = server.register(vec![0; 1 << 20], Access::ALL).expect("memory");
     let connections: Vec<_> = addresses
@@ -37,7 +37,7 @@ fn serves_at(server: &Host, client: &Host, addresses: &[SocketAddr]) {
         .collect();
     for round in 0..3 {
         for (n, (here, there)) in connections.iter().enumerate() {
-            // Single datagrams and bursts, both ways.
+            // Single datagrams and bursts, in both directions.
             for length in [64, 1 << 20] {
                 let bytes = pattern(round * 10 + n as u64, length);
                 let write = Request::write(region.key(), 0, bytes.clone());
@@ -72,7 +72,7 @@ fn a_host_with_a_list_serves_each_address_of_it_and_no_other() {
     let addresses = server.local_addrs();
     assert_eq!(addresses.iter().map(SocketAddr::ip).collect::<Vec<_>>(), ips);
     serves_at(&server, &bound_to(&[Ipv6Addr::UNSPECIFIED.into()]), addresses);
-    // A client with a list connects from the address that suits the peer, of either family.
+    // A client with a list connects from the address that suits the peer, in either family.
     serves_at(&server, &bound_to(&[ips[2], ips[0]]), addresses);
     let v4 = bound_to(&[ips[0], ips[1]]);
     let refused = v4.connect(addresses[2]).err();
@@ -116,7 +116,7 @@ fn a_server_at_all_addresses_of_both_families_answers_from_the_one_that_was_aske
     serves_at_each_address(any, Ipv4Addr::LOCALHOST.into(), &addresses[..2]);
 }
 
-/// The loopback interface has one IPv6 address, so this takes a network namespace.
+/// The loopback interface has one IPv6 address, so this test needs a network namespace.
 #[test]
 fn a_server_at_all_ipv6_addresses_answers_from_the_one_that_was_asked() {
     let mut unshare = Command::new("unshare");
@@ -134,7 +134,7 @@ fn a_server_at_all_ipv6_addresses_answers_from_the_one_that_was_asked() {
     let said = output.as_ref().map(|o| String::from_utf8_lossy(&o.stdout).into_owned());
     let said = said.unwrap_or_default();
     if !said.starts_with("ready") {
-        // What a test that passes prints by `eprintln` is not seen.
+        // The test harness hides `eprintln` output of tests that pass.
         let _ = writeln!(std::io::stderr(), "skipped: no namespace with IPv6: {output:?}");
         return;
     }

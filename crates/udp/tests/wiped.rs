@@ -1,4 +1,4 @@
-//! Freed memory has no secret of a key file. An allocator keeps the blocks that a test frees, with what was left in them.
+//! Freed memory contains no secret of a key file. A custom allocator keeps the blocks that a test frees, with their content.
 #![expect(unsafe_code, reason = "a global allocator that keeps blocks is unsafe by its interface")]
 
 use std::alloc::{GlobalAlloc, Layout, System};
@@ -18,9 +18,9 @@ const KEPT: usize = 1 << 16;
 
 static BLOCKS: [AtomicPtr<u8>; KEPT] = [const { AtomicPtr::new(ptr::null_mut()) }; KEPT];
 static LENGTHS: [AtomicUsize; KEPT] = [const { AtomicUsize::new(0) }; KEPT];
-/// Number of blocks freed while a thread was watched.
+/// Number of blocks freed by watched threads.
 static FREED: AtomicUsize = AtomicUsize::new(0);
-/// Tests share the lists.
+/// Held by one test at a time, because tests share the lists.
 static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
 
 thread_local! {
@@ -28,10 +28,11 @@ thread_local! {
     static WATCHED: Cell<bool> = const { Cell::new(false) };
 }
 
-/// The system's allocator, which keeps what watched threads free. Blocks begin as zeros, so that all their bytes may be read.
+/// The system's allocator, which additionally keeps the blocks that watched threads free. New blocks are zeroed, so that all
+/// their bytes may be read.
 struct Keeping;
 
-// SAFETY: blocks come from the system's allocator, and are given back to it once at most. The default `realloc` calls both.
+// SAFETY: blocks come from the system's allocator, and are given back to it at most once. The default `realloc` calls both.
 unsafe impl GlobalAlloc for Keeping {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         // SAFETY: the caller makes the promises that `System` requires.
@@ -55,7 +56,7 @@ unsafe impl GlobalAlloc for Keeping {
 #[global_allocator]
 static ALLOCATOR: Keeping = Keeping;
 
-/// Runs and returns its result, with copies of the blocks that were freed meanwhile.
+/// Runs a function. Returns its result and copies of the blocks that were freed meanwhile.
 fn freed_by<T>(run: impl FnOnce() -> T) -> (T, Vec<Vec<u8>>) {
     FREED.store(0, Ordering::Relaxed);
     WATCHED.set(true);
@@ -66,16 +67,16 @@ fn freed_by<T>(run: impl FnOnce() -> T) -> (T, Vec<Vec<u8>>) {
     let copy = |i: usize| {
         let (pointer, length) = (&BLOCKS[i], LENGTHS[i].load(Ordering::Relaxed));
         let pointer = pointer.load(Ordering::Relaxed);
-        // SAFETY: the block is kept, nobody else has it any more, and all its bytes had a value from the start.
+        // SAFETY: the block is kept, no other code uses it any more, and all its bytes had a value from the start.
         unsafe { std::slice::from_raw_parts(pointer, length) }.to_vec()
     };
     (result, (0..count).map(copy).collect())
 }
 
-/// Number of bytes or digits of a secret that are no chance.
+/// Number of consecutive bytes or digits of a secret that cannot match by chance.
 const PART: usize = 12;
 
-/// Returns whether a block has a part of a secret, as bytes or as digits.
+/// Returns `true` if a block contains a part of a secret, as bytes or as digits.
 fn shows(block: &[u8], digits: &str) -> bool {
     let bytes: Vec<u8> =
         (0..32).map(|i| u8::from_str_radix(&digits[2 * i..2 * i + 2], 16).unwrap()).collect();
@@ -85,7 +86,7 @@ fn shows(block: &[u8], digits: &str) -> bool {
     })
 }
 
-/// Asserts that there are freed blocks, and that none has one of these secrets.
+/// Asserts that there are freed blocks, and that none contains one of these secrets.
 fn assert_wiped(what: &str, blocks: &[Vec<u8>], secrets: &[String]) {
     assert!(!blocks.is_empty() && !secrets.is_empty(), "{what}");
     for (block, digits) in blocks.iter().flat_map(|b| secrets.iter().map(move |s| (b, s))) {
@@ -93,7 +94,7 @@ fn assert_wiped(what: &str, blocks: &[Vec<u8>], secrets: &[String]) {
     }
 }
 
-/// The private keys of a key file, as digits.
+/// Returns the private keys of a key file, as digits.
 fn secrets(text: &str) -> Vec<String> {
     let lines = text.lines().filter(|line| !line.starts_with('#') && !line.contains("apus-peer-1"));
     lines.map(|line| line.split(' ').next_back().expect("a secret").to_owned()).collect()
@@ -105,7 +106,7 @@ fn path(name: &str) -> PathBuf {
     path
 }
 
-/// The search finds what a vector leaves behind from which values were moved, and a text that was dropped.
+/// The search finds the values that a vector leaves behind after they were moved out, and a text that was dropped.
 #[test]
 fn what_is_not_wiped_is_found() {
     let _guard = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
@@ -136,7 +137,7 @@ fn keys_of_a_file_are_overwritten_in_all_memory_that_is_freed() {
     let of_a = secrets(&text(&a));
     let (ring, blocks) = freed_by(|| keyfile::read(&a).expect("a ring"));
     assert_wiped("a file that is read", &blocks, &of_a);
-    // A ring is wiped with its last copy, here as another takes its place in a table.
+    // A ring is wiped when its last copy is dropped, here when another ring replaces it in a table.
     let mut table = Sessions::new(Config::default(), ring, Randomness::System).expect("a table");
     let others = keyfile::read(&lone).expect("another ring");
     let (_, blocks) = freed_by(|| table.set_keys(Time::ZERO, others).expect("two rings of keys"));
@@ -147,7 +148,7 @@ fn keys_of_a_file_are_overwritten_in_all_memory_that_is_freed() {
     let (_, blocks) = freed_by(|| drop(KeyRing::parse(&whole).expect("a ring")));
     assert_wiped("a text that is read", &blocks, &of_a);
 
-    // A ring that is refused, and a line that is not a key behind others that are.
+    // A ring that is refused, and an invalid line after valid ones.
     for line in [whole.lines().last().expect("the pair"), "apus-key-1 short"] {
         fs::copy(&a, &wrong).expect("a copy");
         fs::write(&wrong, format!("{whole}{line}\n")).expect("a line more");

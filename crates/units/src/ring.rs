@@ -216,7 +216,7 @@ mod tests {
         };
         let mut model = VecDeque::new();
         for step in 0..100_000 {
-            // Phases in which it mostly grows, then mostly shrinks.
+            // Phases in which the ring mostly grows, then mostly shrinks.
             let pushes = if step / 1000 % 2 == 0 { 6 } else { 4 };
             match next() % 10 {
                 draw if draw < pushes => {

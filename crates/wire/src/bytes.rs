@@ -1,4 +1,4 @@
-//! Bytes of a packet, written and read one field after another.
+//! Writing and reading of the bytes of a packet, field by field.
 
 /// Writes to a buffer whose length the caller has checked.
 pub(crate) struct Writer<'a>(pub(crate) &'a mut [u8]);

@@ -13,7 +13,7 @@ use crate::header::{
 use crate::layout::{COMMON_BYTES, Distance, header_bytes, kind, kind_of};
 use crate::version::VERSION;
 
-/// Bit of [`Ack::echo_marked`] in the byte of the receiver's level; the level has 5 bits.
+/// Bit of [`Ack::echo_marked`] in the byte of the receiver level; the level has 5 bits.
 const ECHO_MARKED: u8 = 128;
 
 /// Returns the offset of the authenticated part of a packet, in bytes: it follows the bytes that
@@ -87,7 +87,7 @@ fn write_segment(writer: &mut Writer<'_>, seq: PacketNumber, segment: &Segment) 
         writer.put(segment.offset.to_be_bytes());
         writer.put(segment.op_length.to_be_bytes());
     }
-    // `Segment::check` has bounded it by MAX_PAYLOAD.
+    // `Segment::check` has limited the length to MAX_PAYLOAD.
     writer.put((segment.length as u16).to_be_bytes());
     match segment.kind {
         SegmentKind::Write { region, address }
@@ -125,9 +125,9 @@ fn write_ack(writer: &mut Writer<'_>, ack: &Ack) {
     }
 }
 
-/// Bolt Listing 1: 24 bits of queue, 8 of link rate, 32 of transmission time.
+/// Writes Bolt Listing 1: 24 bits of queue, 8 of link rate, 32 of transmission time.
 fn write_signal(writer: &mut Writer<'_>, signal: &Signal) {
-    // `Signal::check` has bounded the queue.
+    // `Signal::check` has limited the queue to 24 bits.
     writer.put((signal.queue << 8 | u32::from(signal.link_rate)).to_be_bytes());
     writer.put(signal.sent.to_be_bytes());
 }
@@ -140,7 +140,7 @@ fn write_reject(writer: &mut Writer<'_>, reject: &Reject) {
 fn write_trimmed(writer: &mut Writer<'_>, trimmed: &Trimmed) {
     writer.put(trimmed.op.get().to_be_bytes());
     writer.put(trimmed.offset.to_be_bytes());
-    // `Trimmed::check` has bounded it by MAX_PAYLOAD.
+    // `Trimmed::check` has limited the length to MAX_PAYLOAD.
     writer.put((trimmed.length as u16).to_be_bytes());
     writer.put([flags(trimmed.last_hop, trimmed.is_answer)]);
 }
@@ -162,8 +162,8 @@ fn read_flags(reader: &mut Reader<'_>) -> Result<(bool, bool), Illegal> {
     Ok((flags & 1 != 0, flags & 2 != 0))
 }
 
-/// Swift App. B: 4 bytes of remote queuing. Rounded to the nearest nanosecond, so that no bias is
-/// added to the delay, and saturating.
+/// Returns a span in the 4 bytes of remote queuing (Swift App. B). Rounded to the nearest
+/// nanosecond, so that no bias is added to the delay, and saturating.
 fn nanoseconds(span: Span) -> u32 {
     let ns = span.saturating_add(Span::from_ps(500)).as_ps() / 1_000;
     u32::try_from(ns).unwrap_or(u32::MAX)
@@ -253,7 +253,8 @@ pub fn decode_extended(bytes: &[u8]) -> Result<Decoded<'_>, DecodeError> {
     Ok(Decoded { header: Header { flow, seq, body }, extension, length })
 }
 
-/// `kind` is one of the seven data kinds, perhaps in the short form or with an echo; `seq` the packet's number.
+/// Reads a segment. `kind` is one of the seven data kinds, possibly in the short form or with an
+/// attachment; `seq` is the number of the packet.
 fn read_segment(reader: &mut Reader<'_>, kind: u8, seq: PacketNumber) -> Result<Segment, Illegal> {
     let whole = kind & kind::WHOLE != 0;
     let (op, range) = if whole {
@@ -304,7 +305,7 @@ fn read_segment(reader: &mut Reader<'_>, kind: u8, seq: PacketNumber) -> Result<
     };
     let segment = Segment { op, kind, offset, length, op_length, attached };
     segment.check()?;
-    // A header has one form only.
+    // Each header has only one valid form.
     if !whole && Distance::of(seq, &segment).is_some() {
         return Err(Illegal::LongForm);
     }

@@ -133,8 +133,8 @@ pub(crate) fn body_bytes(kind: u8) -> Option<usize> {
     }
 }
 
-/// Bytes that follow a header of this kind that begins with `header`: the padding that its last
-/// byte states, if it is a credit.
+/// Returns the number of padding bytes that follow a header of this kind, which begins with
+/// `header`: for a credit, the number in its last byte.
 pub(crate) fn padding(kind: u8, header: &[u8]) -> usize {
     match header.last() {
         Some(&padding) if kind == kind::CREDIT => usize::from(padding),
@@ -194,7 +194,8 @@ impl Control {
     }
 }
 
-/// `kind` is that of a control packet, and the reader holds its body and nothing else.
+/// Reads a control packet. `kind` is the kind of a control packet, and the reader contains exactly
+/// its body.
 pub(crate) fn read(reader: &mut Reader<'_>, kind: u8) -> Result<Control, Illegal> {
     match kind {
         kind::CREDIT => {}
@@ -210,7 +211,7 @@ pub(crate) fn read(reader: &mut Reader<'_>, kind: u8) -> Result<Control, Illegal
         largest: PacketNumber::new(reader.u64()),
         bitmap: u128::from_be_bytes(reader.take()),
     };
-    // Nothing received has one form only, so that a packet has one encoding.
+    // "Nothing received" has only one valid form, so that a packet has one encoding.
     let nothing = received.bitmap == 0 && received.largest.get() == 0;
     let [padding] = reader.take();
     if (0..padding).any(|_| reader.take() != [0]) {

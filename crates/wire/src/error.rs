@@ -132,7 +132,7 @@ pub enum DecodeError {
     Version(u8),
     /// Not a kind of packet.
     #[error(
-        "unknown packet kind {0}; kinds are 1 to 15, 26, 27 and 31, those of data (1 to 4, 6, 13 and 14) plus 16 with a whole op \
+        "unknown packet kind {0}; kinds are 1 to 15, 24, 26, 27 and 31, those of data (1 to 4, 6, 13 and 14) plus 16 with a whole op \
          (not 3 and 6) and plus 128 with a credit, those and 5 plus 192 if packets may overtake each other, and plus 32 with an extension"
     )]
     Kind(u8),

@@ -117,7 +117,7 @@ impl<'a> Hops<'a> {
     #[must_use]
     pub fn noted(path: u16, bytes: &'a [u8]) -> Self {
         let hops = (bytes.len() / HOP_BYTES).min(MAX_HOPS);
-        // `MAX_HOPS` fits.
+        // At most `MAX_HOPS`.
         Self { passed: hops as u8, path, area: &bytes[..hops * HOP_BYTES] }
     }
 
@@ -207,7 +207,7 @@ impl<'a> Extension<'a> {
         if fits { Ok(()) } else { Err(Illegal::ExtensionOfBody) }
     }
 
-    /// Writes the part that switches may change; checked before.
+    /// Writes the part that switches may change. The extension must have been checked.
     pub(crate) fn write_writable(&self, writer: &mut Writer<'_>) {
         match self {
             Self::None | Self::TelemetryEcho(_) => {}
@@ -220,7 +220,7 @@ impl<'a> Extension<'a> {
         }
     }
 
-    /// Writes the part that is authenticated.
+    /// Writes the authenticated part.
     pub(crate) fn write_authenticated(&self, writer: &mut Writer<'_>) {
         let Some(kind) = self.kind() else { return };
         writer.put([kind]);

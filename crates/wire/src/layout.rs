@@ -11,7 +11,7 @@ pub const MAX_HEADER_BYTES: usize = 65;
 /// Count of writable bytes, version, kind, flow and packet number.
 pub(crate) const COMMON_BYTES: usize = 15;
 const SEGMENT_BYTES: usize = 26;
-/// Body bytes of a message or answer packet that carries its op whole.
+/// Body bytes of a message or answer packet that carries its whole op.
 const WHOLE_BYTES: usize = DISTANCE_BYTES + 2;
 /// Bytes of the op in the short form.
 const DISTANCE_BYTES: usize = 6;
@@ -41,7 +41,7 @@ pub(crate) mod kind {
     pub(crate) const FETCH_ADD: u8 = 14;
     pub(crate) const NACK: u8 = 15;
     pub(crate) const TRIMMED: u8 = 31;
-    /// Added to a data kind with payload: the packet carries its op whole, in the short form.
+    /// Added to a data kind with payload: the packet carries its whole op, in the short form.
     pub(crate) const WHOLE: u8 = 0x10;
     pub(crate) const WHOLE_WRITE: u8 = WHOLE | WRITE;
     pub(crate) const WHOLE_MESSAGE: u8 = WHOLE | MESSAGE;
@@ -65,8 +65,9 @@ pub(crate) mod kind {
 pub(crate) struct Distance(i64);
 
 impl Distance {
-    /// Returns `None` if the packet has the long form: it carries part of an op, or a request or
-    /// cancel, whose long form is short enough, or the numbers are too far apart.
+    /// Returns the distance; `None` if the packet has the long form. That is the case if it carries
+    /// part of an op, if it is a read request or a cancel, whose long form is short enough, or if
+    /// the numbers are too far apart.
     #[inline]
     pub(crate) fn of(seq: PacketNumber, segment: &Segment) -> Option<Self> {
         let carries = match segment.kind {
@@ -131,8 +132,8 @@ pub(crate) fn kind_of(header: &Header) -> u8 {
     }
 }
 
-/// Returns the bytes of a header of this kind, `None` if the kind is unknown; the padding of a
-/// credit is extra.
+/// Returns the number of bytes of a header of this kind; `None` if the kind is unknown. The padding
+/// of a credit is not included.
 pub(crate) fn header_bytes(kind: u8) -> Option<usize> {
     let body = match kind & !kind::ATTACHED {
         kind::WRITE | kind::READ_REQUEST | kind::COMPARE_AND_SWAP | kind::FETCH_ADD => {

@@ -1,4 +1,4 @@
-//! Adversaries: outsiders, who replay, forge and flood, and insiders, who have a key and break the protocol.
+//! Adversaries: outsiders, which replay, forge and flood, and insiders, which have a key and break the protocol.
 
 use std::net::SocketAddr;
 
@@ -11,14 +11,14 @@ use crate::fault::Trouble;
 use crate::network::Flight;
 use crate::world::{Event, World};
 
-/// Maximum number of acts per fault.
+/// Maximum number of actions per fault.
 const MAX_ACTS: u32 = 300;
 
-/// The kinds of a session's own packets (`apus_udp::session`), which outsiders imitate.
+/// Packet kinds that sessions use themselves (`apus_udp::session`). Outsiders imitate them.
 const OWN_KINDS: [u8; 7] = [0x40, 0x41, 0x42, 0x43, 0x44, 0x45, 0x46];
 
 impl World<'_> {
-    /// The adversary of a fault acts, and acts again later.
+    /// Performs one action of a fault's adversary and schedules the next one.
     pub(crate) fn act(&mut self, number: usize) {
         if !self.active[number] || self.acts[number] >= MAX_ACTS {
             return;
@@ -42,7 +42,8 @@ impl World<'_> {
         self.push(self.now + pause, Event::Act(number));
     }
 
-    /// Sends a datagram under the address of a host: a recorded one, changed, or with the end of another.
+    /// Sends a datagram with the address of a host: a recorded datagram, a modified one, or one with the end
+    /// of another datagram.
     fn forge(&mut self) {
         if self.captured.is_empty() {
             return;
@@ -61,7 +62,7 @@ impl World<'_> {
                 let (to, from) = (flight.bytes.len() - end, other.bytes.len() - end);
                 flight.bytes[to..].copy_from_slice(&other.bytes[from..]);
             }
-            // Unchanged, to another host or from another.
+            // Unmodified, but to another host or from another host.
             3 => flight.to = other.to,
             4 => flight.from = other.from,
             // A claim that the session of a recorded packet is unknown.
@@ -77,7 +78,7 @@ impl World<'_> {
         self.push(self.now + Span::from_us(5), Event::Arrive(flight));
     }
 
-    /// Sends a request of a handshake, or something that looks like one, from a random address.
+    /// Sends a handshake request, or a datagram that resembles one, from a random address.
     fn flood(&mut self, host: usize) {
         let bits = self.random.bits().to_be_bytes();
         let from: SocketAddr = ([192, 168, bits[0], bits[1]], 1024).into();
@@ -97,7 +98,7 @@ impl World<'_> {
         self.push(self.now, Event::Arrive(Flight { from, to, tos: 0, ttl: 60, bytes }));
     }
 
-    /// An insider sends a packet of any content on its connection to a host.
+    /// Sends a packet with random content from an insider on its connection to a host.
     fn betray(&mut self, from: usize, to: usize) {
         let Some(connection) = self.connection(from, to) else { return self.wake_commanded(from) };
         let header = self.any_header();
@@ -108,14 +109,14 @@ impl World<'_> {
         let address = machine.address;
         let Some(up) = &mut machine.host else { return };
         let Some((_, bytes)) = up.forge(&connection, &header, &payload) else { return };
-        // Connections that it accepted lead to the address of its peer.
+        // The connections that the insider accepted lead to the address of its peer.
         let peer = connection.peer();
         let from_address = if peer == self.machines[to].address { source } else { address };
         let flight = Flight { from: from_address, to: peer, tos: 0, ttl: 60, bytes };
         self.send(from, flight);
     }
 
-    /// Returns a number that is small, near a power of two, or any.
+    /// Returns a number that is small, close to a power of two, or arbitrary.
     fn any_number(&mut self) -> u64 {
         match self.random.range(0, 4) {
             0 | 1 => self.random.range(0, 40),

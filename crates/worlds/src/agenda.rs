@@ -1,4 +1,4 @@
-//! What is still to happen in a world, in the order of time.
+//! The pending events of a world, in order of time.
 
 use std::cmp::{Ordering, Reverse};
 use std::collections::BinaryHeap;
@@ -7,7 +7,7 @@ use apus_units::Time;
 
 use crate::world::Event;
 
-/// When an event is due.
+/// Time of an event and the index of the event.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct Due {
     key: u128,
@@ -17,7 +17,7 @@ struct Due {
 impl Ord for Due {
     #[inline]
     fn cmp(&self, other: &Self) -> Ordering {
-        self.key.cmp(&other.key) // no two are equal
+        self.key.cmp(&other.key) // keys are unique
     }
 }
 
@@ -28,14 +28,15 @@ impl PartialOrd for Due {
     }
 }
 
-/// The events that are still to come. Events of one instant come in the order in which they were added.
+/// The pending events. Events of the same instant are in the order in which they were added.
 #[derive(Default)]
 pub(crate) struct Agenda {
-    /// Keys and places of the events. A key is the time and the number of an event, so that one comparison orders two.
+    /// Keys and indices of the events. A key combines the time and the number of an event, so that one
+    /// comparison orders two events.
     order: BinaryHeap<Reverse<Due>>,
-    /// The events by their places, so that the order moves no datagrams.
+    /// The events by index, so that sorting moves no datagrams.
     events: Vec<Option<Event>>,
-    /// Places without an event.
+    /// Indices without an event.
     free: Vec<usize>,
     added: u64,
 }
@@ -52,7 +53,7 @@ impl Agenda {
         self.order.push(Reverse(Due { key, place }));
     }
 
-    /// Takes the next event, if its time is at most `end`.
+    /// Removes and returns the next event if its time is at most `end`.
     pub(crate) fn pop(&mut self, end: Time) -> Option<(Time, Event)> {
         let Reverse(Due { key, place }) = *self.order.peek()?;
         let at = Time::from_ps((key >> 64) as u64);

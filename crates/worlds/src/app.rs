@@ -19,10 +19,10 @@ use crate::world::World;
 /// Pause before an application tries to connect again.
 const RETRY: Span = Span::from_ms(20);
 
-/// How an op's end is reported.
+/// How the end of an op is reported.
 pub(crate) enum Handle {
     Op(Op),
-    /// By the queue of the application, with the ticket of the op.
+    /// Through the queue of the application, with the ticket of the op.
     Queued(Connection, u64),
 }
 
@@ -34,19 +34,19 @@ pub(crate) struct Outstanding {
 
 type Closing = Pin<Box<dyn Future<Output = ()>>>;
 
-/// The state of an application. It ends with its process.
+/// State of an application. It is lost when the process ends, except `waiting`.
 pub(crate) struct App {
-    /// Connections by peer; the newest last.
+    /// Connections by peer; the newest connection is the last one.
     pub(crate) connections: BTreeMap<usize, Vec<Connection>>,
-    /// Connections of peers that are not known.
+    /// Connections of unknown peers.
     strangers: Vec<Connection>,
     connecting: BTreeMap<usize, Connecting>,
     retry_at: BTreeMap<usize, Time>,
     pub(crate) outstanding: BTreeMap<usize, Outstanding>,
-    /// With their peers.
+    /// Connections that are being closed, with their peers.
     closing: Vec<(usize, Closing)>,
     queue: (Sender<Completion>, Receiver<Completion>),
-    /// Ops of this host that were not submitted, by their times. They outlive the process.
+    /// Ops of this host that are not submitted yet, by time. They survive the process.
     pub(crate) waiting: BTreeSet<(Time, usize)>,
 }
 
@@ -66,29 +66,29 @@ impl Default for App {
 }
 
 impl App {
-    /// Begins a new process.
+    /// Starts a new process.
     pub(crate) fn restart(&mut self) {
         *self = Self { waiting: std::mem::take(&mut self.waiting), ..Self::default() };
     }
 
-    /// Begins to close the connections to a peer, after their ops.
+    /// Starts to close the connections to a peer, after their ops have ended.
     pub(crate) fn close(&mut self, peer: usize) {
         for connection in self.connections.get(&peer).into_iter().flatten() {
             let connection = connection.clone();
             let mut closing: Closing = Box::pin(async move { connection.close_async().await });
-            // The first poll posts the request.
+            // The first poll submits the request.
             if closing.as_mut().poll(&mut Context::from_waker(Waker::noop())) == Poll::Pending {
                 self.closing.push((peer, closing));
             }
         }
     }
 
-    /// Returns the peers of the connections that it closes and that are still open.
+    /// Returns the peers of the connections that the application is closing and that are still open.
     pub(crate) fn closing(&self) -> impl Iterator<Item = usize> {
         self.closing.iter().map(|&(peer, _)| peer)
     }
 
-    /// Returns when it has to run again by itself.
+    /// Returns the time at which the application must run again without an external event.
     pub(crate) fn next(&self, now: Time) -> Option<Time> {
         let waiting = self.waiting.first().map(|&(at, _)| at.max(now + RETRY / 4));
         let cancels = self.outstanding.values().filter_map(|op| op.cancel_at);
@@ -99,7 +99,7 @@ impl App {
 /// Returns the request of an op.
 fn request(plan: &OpPlan, bytes: &Bytes, address: u64, keys: &Keys, expected: u64) -> Request {
     let bytes = || bytes.clone();
-    // The place of a region, and another secret.
+    // The identifier of a region with another secret.
     let strange = RegionKey::new(keys.secret.get() ^ 0x5a5a_0000_0000_0000);
     let request = match plan.what {
         What::Write => Request::write(keys.slots, address, bytes()),
@@ -177,7 +177,7 @@ impl World<'_> {
         }
     }
 
-    /// Takes messages, also those of connections that have ended, and forgets these.
+    /// Takes messages, including those of connections that have ended, and removes these connections.
     pub(crate) fn take_messages(&mut self, host: usize) {
         if self.takes_none(host) {
             return;
@@ -211,7 +211,7 @@ impl World<'_> {
         }
     }
 
-    /// Takes the ends of ops.
+    /// Processes the ends of ops.
     pub(crate) fn take_ends(&mut self, host: usize) {
         let app = &mut self.machines[host].app;
         let mut ends = Vec::new();
@@ -258,7 +258,7 @@ impl World<'_> {
         }
     }
 
-    /// Returns the newest usable connection to a peer, or asks for one.
+    /// Returns the newest usable connection to a peer; if there is none, requests one.
     pub(crate) fn connection(&mut self, host: usize, peer: usize) -> Option<Connection> {
         let address = self.machines[peer].address;
         let (machine, now) = (&mut self.machines[host], self.now);
@@ -304,7 +304,7 @@ impl World<'_> {
         }
     }
 
-    /// Submits an op. Returns `false` if it has to wait.
+    /// Submits an op. Returns `false` if the op must wait.
     fn submit(&mut self, host: usize, op: usize, connection: &Connection) -> bool {
         let plan = self.ledger.entries[op].plan.clone();
         let Some(keys) = self.machines[plan.to].keys else { return false };
@@ -320,7 +320,7 @@ impl World<'_> {
             Some(regions) if plan.what == What::Swap => regions.words.load(address).unwrap_or(0),
             _ => 0,
         };
-        // Kept for the next attempt, if the connection has no room now.
+        // The payload is kept for the next attempt if the connection cannot accept the op now.
         let bytes = match self.ledger.entries[op].bytes.take() {
             Some(bytes) if bytes.len() as u64 == plan.length => bytes,
             _ if plan.what.has_payload() => payload(op, plan.length).into(),

@@ -1,4 +1,4 @@
-//! What must be true of datagrams: no nonce is used twice under a key, and no payload is readable.
+//! Properties of datagrams: no nonce is used twice under a key, and no payload is readable.
 
 use std::collections::HashSet;
 use std::hash::{BuildHasherDefault, Hasher};
@@ -8,9 +8,9 @@ use memchr::memmem::Finder;
 
 use crate::ledger::MARK;
 
-/// What was seen on the network.
+/// Packets seen on the network.
 pub(crate) struct Audit {
-    /// Keys, by fingerprint, with the numbers of their packets.
+    /// Fingerprints of keys with the numbers of the packets sealed under them.
     nonces: HashSet<(u64, u64), BuildHasherDefault<Mixed>>,
     mark: Finder<'static>,
 }
@@ -40,7 +40,7 @@ impl Audit {
     }
 }
 
-/// A hash of words, without the defence against chosen keys of the usual one.
+/// Hash of words without protection against chosen keys, which the standard hash has.
 #[derive(Default)]
 struct Mixed(u64);
 

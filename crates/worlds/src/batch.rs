@@ -1,4 +1,4 @@
-//! Many seeds, on several threads.
+//! Worlds of many seeds, on several threads.
 
 use std::num::NonZeroUsize;
 use std::ops::Range;
@@ -14,24 +14,25 @@ use crate::world::Violation;
 /// Maximum number of violations after which a batch ends.
 const MAX_FAILURES: usize = 10;
 
-/// What the worlds of a range of seeds have shown.
+/// Results of the worlds of a range of seeds.
 #[derive(Clone, Debug, Default)]
 pub struct Batch {
     /// Number of worlds.
     pub worlds: u64,
-    /// Seeds with a violation, in their order; at most 10, and more are not looked for.
+    /// Seeds with a violation, in order. After 10 of them the batch starts no further world; worlds in
+    /// progress may add more.
     pub failures: Vec<(u64, Violation)>,
     /// Sums over all worlds.
     pub counts: Counts,
-    /// Number of worlds by number of hosts, of ops and of faults that began.
+    /// By number of hosts: number of worlds.
     pub hosts: Vec<u64>,
-    /// As `hosts`.
+    /// By number of ops: number of worlds.
     pub ops: Vec<u64>,
-    /// As `hosts`.
+    /// By number of faults that began: number of worlds.
     pub faults: Vec<u64>,
 }
 
-/// Returns the median of numbers of which `counts` has how often each occurs.
+/// Returns the median of a list of numbers; `counts` has, by number, how often it occurs.
 #[must_use]
 pub fn median(counts: &[u64]) -> u64 {
     let half = counts.iter().sum::<u64>().div_ceil(2);
@@ -43,7 +44,7 @@ pub fn median(counts: &[u64]) -> u64 {
     place.unwrap_or(0) as u64
 }
 
-/// Counts a number in a list of how often each occurs.
+/// Counts a number in a list of frequencies.
 pub(crate) fn count(counts: &mut Vec<u64>, number: u64) {
     let place = number as usize;
     if counts.len() <= place {
@@ -63,7 +64,8 @@ impl Batch {
     }
 }
 
-/// Calls `work` with every seed, on several threads, until it returns `false` or this number of violations.
+/// Calls `work` with every seed, on several threads. `work` returns whether to continue, and the number of
+/// violations so far; no seed follows after [`MAX_FAILURES`] of them.
 pub(crate) fn each_seed(
     seeds: Range<u64>,
     threads: NonZeroUsize,
@@ -91,13 +93,13 @@ pub(crate) fn each_seed(
     });
 }
 
-/// Locks a batch; a thread that panicked has not changed it by half.
+/// Locks a batch. A thread that panicked cannot have left it half changed.
 pub(crate) fn lock<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
     of.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Runs the worlds of seeds. `progress` is called with the number of worlds that have ended; it returns `false` to end the
-/// batch.
+/// Runs the worlds of seeds. `progress` gets the number of worlds that have ended, and returns `false` to end
+/// the batch.
 #[must_use]
 pub fn run_seeds(
     seeds: Range<u64>,

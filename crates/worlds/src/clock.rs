@@ -1,13 +1,13 @@
-//! The clock of a host: it drifts, and may jump ahead, as after a suspension of the machine.
+//! The clock of a host. It drifts, and may jump ahead, as after a suspension of the machine.
 
 use apus_units::{Span, Time};
 
 const MILLION: i128 = 1_000_000;
 
-/// Converts between the time of the world and of a host.
+/// Converts between the time of the world and the time of a host.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct HostClock {
-    /// An instant of the world, and the host's time then.
+    /// An instant of the world, and the host's time at that instant.
     world: Time,
     host: Time,
     ppm: i64,
@@ -26,7 +26,7 @@ impl HostClock {
         self.host.saturating_add(Span::from_ps(host as u64))
     }
 
-    /// Returns when the host's clock shows at least `host`; [`Time::MAX`] for never.
+    /// Returns the time of the world at which the host's clock shows at least `host`; [`Time::MAX`] if it never does.
     pub(crate) fn when(&self, host: Time) -> Time {
         if host == Time::MAX {
             return Time::MAX;
@@ -36,7 +36,7 @@ impl HostClock {
         self.world.saturating_add(Span::from_ps(world.min(i128::from(u64::MAX)) as u64))
     }
 
-    /// Moves the host's time ahead.
+    /// Moves the host's clock ahead.
     pub(crate) fn jump(&mut self, now: Time, by: Span) {
         *self = Self { world: now, host: self.at(now).saturating_add(by), ppm: self.ppm };
     }

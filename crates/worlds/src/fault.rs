@@ -1,4 +1,4 @@
-//! Faults: what goes wrong, where, and for how long.
+//! Faults: their kind, place and duration.
 
 use std::fmt;
 
@@ -10,42 +10,42 @@ use crate::plan::HostPlan;
 /// A fault.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fault {
-    /// When it begins.
+    /// Start of the fault.
     pub(crate) at: Span,
-    /// How long it lasts, if it is no single event.
+    /// Duration of the fault, unless it is a single event.
     pub(crate) lasts: Span,
     pub(crate) what: Trouble,
 }
 
-/// The links that a fault affects: those of one host, or all.
+/// Links that a fault affects: those of one host, or all (`None`).
 pub(crate) type Links = Option<usize>;
 
-/// What goes wrong.
+/// Kind of a fault. Numbers `u64` without another meaning are probabilities in 1/1000.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Trouble {
-    /// Datagrams are lost, in so many of 1000 cases.
+    /// Datagrams are lost with this probability in 1/1000.
     Lose(Links, u64),
-    /// Datagrams arrive again, soon or later.
+    /// Datagrams arrive a second time, soon or later.
     Duplicate(Links, u64),
-    /// Datagrams are late by up to this time.
+    /// Datagrams are delayed by up to this time.
     Delay(Links, Span),
     /// Bits of datagrams change.
     Corrupt(Links, u64),
     /// Datagrams lose their end.
     Truncate(Links, u64),
-    /// A path swallows datagrams above this number of bytes of UDP payload.
+    /// A path drops datagrams above this number of bytes of UDP payload without notice.
     Narrow(Links, usize),
-    /// The interface refuses datagrams above this number of bytes, and the kernel knows its MTU.
+    /// The interface rejects datagrams above this number of bytes, and the kernel knows its MTU.
     Interface(usize, u32),
-    /// No datagram passes from or to a host, or only none of what it sends.
+    /// No datagram passes from or to a host; if `true`, only datagrams from the host are lost.
     Cut(usize, bool),
-    /// Datagrams leave from another address, as behind a NAT that forgot.
+    /// Datagrams of a host leave from another address, as behind a NAT that lost its mapping.
     Rebind(usize),
     /// A host does not run.
     Pause(usize),
-    /// A host crashes once it has sent so many datagrams, and restarts.
+    /// A host crashes after it has sent this number of datagrams, and restarts.
     Crash(usize, u64),
-    /// A host stops in order, and starts again.
+    /// A host stops in an orderly way and starts again.
     Restart(usize),
     /// A host drains, stops and starts again.
     Drain(usize),
@@ -53,17 +53,17 @@ pub(crate) enum Trouble {
     Jump(usize, Span),
     /// Timestamps of a host's kernel are wrong by up to this time.
     Stamps(usize, Span),
-    /// A host's socket has no room to send.
+    /// The send buffer of a host's socket is full.
     Full(usize),
-    /// A host's sends fail with this errno, so many in 1000 of them.
+    /// A host's sends fail with this errno, with this probability in 1/1000.
     SendErrors(usize, i32, u64),
     /// A host's receives fail with this errno.
     ReceiveErrors(usize, i32),
-    /// The application of a host does nothing.
+    /// The application of a host does not run.
     Slow(usize),
     /// The memory of a host's region panics when an engine uses it.
     Panic(usize),
-    /// Engines find the memory of a host's region of known content half as long as it was.
+    /// Engines find the memory of a host's region of known content at half its registered length.
     Shrink(usize),
     /// The application closes its connections to a peer.
     Close(usize, usize),
@@ -71,32 +71,32 @@ pub(crate) enum Trouble {
     Withdraw(usize, bool),
     /// All hosts replace their key.
     Rotate,
-    /// A host lacks the key of the others.
+    /// A host lacks the key of the other hosts.
     LoseKey(usize),
-    /// Someone sends captured datagrams again, of this and of earlier times.
+    /// An outsider sends recorded datagrams again, from this period and from earlier ones.
     Replay(u64),
-    /// Someone sends changed and random datagrams under the addresses of hosts.
+    /// An outsider sends modified and random datagrams with the addresses of hosts.
     Forge(Span),
-    /// Someone floods a host with requests from many addresses.
+    /// An outsider floods a host with requests from many addresses.
     Flood(usize, u64),
     /// A host does not list the key of a peer.
     Unlist(usize, usize),
-    /// A host takes away the right of a peer to write to its slots.
+    /// A host revokes the right of a peer to write to its slots.
     Deny(usize, usize),
-    /// A host that has a key sends packets of any content to this host.
+    /// A host with a key (the first one) sends packets with random content to the other host.
     Insider(usize, usize),
-    /// Datagrams from or to a port of a host, by its number, are lost.
+    /// Datagrams from or to a port of a host, given by its number, are lost.
     LosePort(usize, u8, u64),
-    /// They are late by up to this time.
+    /// Datagrams from or to a port of a host are delayed by up to this time.
     DelayPort(usize, u8, Span),
-    /// The path of a port swallows datagrams above this number of bytes.
+    /// The path of a port drops datagrams above this number of bytes without notice.
     NarrowPort(usize, u8, usize),
-    /// What leaves by a port seems to come from another, as behind a NAT that forgot.
+    /// Datagrams from a port appear to come from another port, as behind a NAT that lost its mapping.
     RebindPort(usize, u8),
 }
 
 impl Fault {
-    /// Returns a random fault among these hosts, within `horizon`.
+    /// Draws a fault among these hosts, within `horizon`.
     pub(crate) fn draw(draw: &mut Draw, hosts: &[HostPlan], horizon: Span) -> Self {
         let host = draw.index(hosts.len());
         let links = draw.chance(600).then_some(host);
@@ -155,13 +155,13 @@ impl Fault {
         Self { at: draw.below(horizon), lasts, what }
     }
 
-    /// Returns memory that shrinks on one of these hosts.
+    /// Draws memory that shrinks on one of these hosts.
     pub(crate) fn draw_of_memory(draw: &mut Draw, hosts: usize, horizon: Span) -> Self {
         let lasts = draw.span(Span::from_us(100), horizon.max(Span::from_ms(1)));
         Self { at: draw.below(horizon), lasts, what: Trouble::Shrink(draw.index(hosts)) }
     }
 
-    /// Returns a random fault of keys and rights, in a world whose hosts have keys of their own.
+    /// Draws a fault of keys and rights, for a world whose hosts have keys of their own.
     pub(crate) fn draw_of_rights(draw: &mut Draw, hosts: usize, horizon: Span) -> Self {
         let (host, peer) = draw.pair(hosts);
         let what =
@@ -172,7 +172,7 @@ impl Fault {
 }
 
 impl Fault {
-    /// Returns a random fault of a source port.
+    /// Draws a fault of a source port.
     pub(crate) fn draw_of_port(draw: &mut Draw, hosts: usize, horizon: Span) -> Self {
         let (host, port) = (draw.index(hosts), draw.range(0, 7) as u8);
         let (us, ms) = (Span::from_us, Span::from_ms);
@@ -192,7 +192,7 @@ impl fmt::Display for Fault {
     }
 }
 
-/// Returns `true` if links of `a` or `b` are affected.
+/// Returns `true` if the fault affects links of `a` or `b`.
 pub(crate) fn affects(links: Links, a: usize, b: usize) -> bool {
     links.is_none_or(|host| host == a || host == b)
 }

@@ -1,4 +1,4 @@
-//! Keys of hosts: rings of keys, and rights of peers, which faults take away for a time.
+//! Keys of hosts: key rings, and rights of peers, which faults revoke for a time.
 
 use std::collections::BTreeMap;
 
@@ -13,21 +13,21 @@ use crate::machine::shared_key;
 use crate::plan::Plan;
 use crate::world::World;
 
-/// The key pairs of the hosts of a world.
+/// Key pairs of the hosts of a world.
 pub(crate) struct Identities(Vec<KeyPair>);
 
-/// Returns the name of a host in rings of keys.
+/// Returns the name of a host in key rings.
 pub(crate) fn name(host: usize) -> String {
     format!("host-{host}")
 }
 
-/// Returns which peers (second index) may write to the slots of a host (first index): most of them.
+/// Draws which peers (second index) may write to the slots of a host (first index); most of them may.
 pub(crate) fn rights(draw: &mut Draw, hosts: usize) -> Vec<Vec<bool>> {
     (0..hosts).map(|_| (0..hosts).map(|_| draw.chance(850)).collect()).collect()
 }
 
 impl Identities {
-    /// Returns the pairs of a plan's hosts; `None` if its hosts have a shared key alone.
+    /// Returns the key pairs of a plan's hosts; `None` if the hosts only have a shared key.
     pub(crate) fn of(plan: &Plan) -> Option<Self> {
         plan.rights.as_ref()?;
         let pair = |host: usize| {
@@ -46,7 +46,7 @@ impl Identities {
         self.0[host].public()
     }
 
-    /// Returns the entries of a host's ring: its own pair, and the peers that it lists.
+    /// Returns the entries of a host's key ring: its own key pair, and the peers that it lists.
     fn entries(&self, host: usize, lists: impl Fn(usize) -> bool) -> Vec<Entry> {
         let mut entries = vec![Entry::new(EntryKey::Own(name(host), self.0[host].clone()))];
         let peers = (0..self.0.len()).filter(|&peer| peer != host && lists(peer));
@@ -61,7 +61,7 @@ impl World<'_> {
         active.any(|(&active, fault)| active && fault.what == *wanted)
     }
 
-    /// Returns the ring of keys that a host has at present.
+    /// Returns the current key ring of a host.
     pub(crate) fn ring(&self, host: usize) -> KeyRing {
         if !self.plan.sealed {
             return KeyRing::insecure();
@@ -76,18 +76,18 @@ impl World<'_> {
         let lists = |peer: usize| !self.has_active(&Trouble::Unlist(host, peer));
         let hosts = self.identities.iter().flat_map(|all| all.entries(host, lists));
         let shared = shared.into_iter().map(|key| Entry::new(EntryKey::Shared(key)));
-        // A ring of no key would be an error of this crate, and every op would then fail.
+        // An empty key ring would be an error of this crate; every op would then fail.
         KeyRing::of(shared.chain(hosts)).unwrap_or_else(|_| KeyRing::insecure())
     }
 
-    /// Returns `true` if a peer may write to the slots of a host at present.
+    /// Returns `true` if a peer may currently write to the slots of a host.
     pub(crate) fn may_write(&self, host: usize, peer: usize) -> bool {
         let rights = self.plan.rights.as_ref();
-        // Without rights, a fault that takes them away has no effect.
+        // Without rights, a fault that revokes them has no effect.
         rights.is_none_or(|of| of[host][peer] && !self.has_active(&Trouble::Deny(host, peer)))
     }
 
-    /// Returns the grant of a host's slots at present; `None` if all peers may write to them.
+    /// Returns the current grant of a host's slots; `None` if all peers may write to them.
     pub(crate) fn grant(&self, host: usize) -> Option<Grant> {
         let identities = self.identities.as_ref()?;
         let hosts = 0..self.machines.len();
@@ -95,7 +95,7 @@ impl World<'_> {
         Some(Grant::keys(peers.map(|peer| identities.key(peer))))
     }
 
-    /// Sets the present grant of a host's slots, and records it for the ops of a peer.
+    /// Sets the current grant of a host's slots, and records it for the ops of a peer.
     fn set_grant(&mut self, host: usize, peer: usize) {
         let (Some(grant), of) = (self.grant(host), self.machines[host].of()) else { return };
         let set =
@@ -104,7 +104,7 @@ impl World<'_> {
         self.ledger.on_grant(of, peer, self.may_write(host, peer));
     }
 
-    /// A host takes away a peer's right to write to its slots.
+    /// Revokes a peer's right to write to the slots of a host.
     pub(crate) fn deny(&mut self, fault: usize, host: usize, peer: usize) {
         if self.identities.is_none() {
             return;
@@ -116,7 +116,7 @@ impl World<'_> {
         self.frozen.insert(fault, frozen);
     }
 
-    /// A host gives a peer's right back: nothing was written in between.
+    /// Restores a peer's right, and checks that it wrote nothing in the meantime.
     pub(crate) fn end_denial(&mut self, fault: usize, host: usize, peer: usize) {
         let Some(frozen) = self.frozen.remove(&fault) else { return };
         let of = self.machines[host].of();
@@ -128,11 +128,11 @@ impl World<'_> {
         }
     }
 
-    /// A host lists a peer again. Until now it had no connection with it.
+    /// Lists a peer in a host's key ring again, and checks that they had no connection until now.
     pub(crate) fn end_unlisting(&mut self, host: usize, peer: usize) {
         let machine = &self.machines[host];
         let Some(up) = machine.host.as_ref().filter(|_| self.identities.is_some()) else { return };
-        // Engines that have not run since do not know yet.
+        // Engines that have not run since then do not know the change yet.
         let know = (0..up.engines()).all(|engine| !up.has_commands(engine));
         let mut of_peer = machine.app.connections.get(&peer).into_iter().flatten();
         let open = know && of_peer.any(|connection| connection.ended().is_none());
@@ -142,7 +142,7 @@ impl World<'_> {
         self.give_keys();
     }
 
-    /// Checks that a connection with a host is with the holder of its key.
+    /// Checks that the peer of a connection holds the key of the host that it claims to be.
     pub(crate) fn check_identity(&mut self, host: usize, peer: usize, connection: &Connection) {
         let Some(identities) = &self.identities else { return };
         let proved = connection.peer_key();
@@ -152,5 +152,5 @@ impl World<'_> {
     }
 }
 
-/// Slots of ops, by the fault that took the right away.
+/// Slots of ops, by the fault that revoked the right.
 pub(crate) type FrozenSlots = BTreeMap<usize, Vec<Frozen>>;

@@ -1,4 +1,4 @@
-//! What must be true of ops: the checks of completions, of messages and of the memory of regions.
+//! Properties of ops: the checks of completions, of messages and of the memory of regions.
 
 use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -9,74 +9,75 @@ use apus_units::random::mix;
 
 use crate::plan::{MARGIN, OpPlan, PATTERN_BYTES, Plan, WORDS, What};
 
-/// Bytes that every payload repeats, so that a readable payload shows.
+/// Bytes that every payload repeats, so that a readable payload is detected.
 pub(crate) const MARK: [u8; 8] = *b"apus txt";
-/// Content of slots before their write.
+/// Content of slots before they are written.
 const EMPTY: u8 = 0xee;
 /// Content of slots after their write was reported as done.
 const CLEARED: u8 = 0x55;
-/// Content of a region whose key nobody has.
+/// Content of a region whose region key no peer has.
 const SECRET: u8 = 0xa7;
 const SECRET_BYTES: usize = 4096;
-/// Bytes of a block of payloads and of known content.
+/// Number of bytes of a block of payloads and of known content.
 const BLOCK: usize = 16;
 
-/// An incarnation of a host, from its start to its crash or stop.
+/// An incarnation of a host, from its start to its crash or stop: host and number.
 pub(crate) type Incarnation = (usize, u32);
 
 /// The regions of an incarnation.
 pub(crate) struct Regions {
-    /// Where writes go.
+    /// Region of the slots of writes.
     pub(crate) slots: Region,
-    /// Known content, read only.
+    /// Region of known content, read only.
     pub(crate) pattern: Region,
-    /// Words of atomic ops.
+    /// Region of the words of atomic ops.
     pub(crate) words: Region,
-    /// A region whose key nobody has.
+    /// Region whose region key no peer has.
     pub(crate) secret: Region,
 }
 
-/// How far an op is.
+/// Progress of an op.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum State {
     Planned,
     Submitted,
-    /// Not accepted, with the error that the op had to give.
+    /// Not accepted, with the error that was expected for the op.
     Declined,
     Done,
     NotSent,
     Refused,
     Unknown,
-    /// Its process ended before it.
+    /// The process ended before the op.
     Abandoned,
 }
 
-/// An op and what is known of it.
+/// An op and its known state.
 pub(crate) struct Entry {
     pub(crate) plan: OpPlan,
     pub(crate) state: State,
     pub(crate) submitted_at: Time,
-    /// The incarnation that submitted it.
+    /// Incarnation that submitted the op.
     pub(crate) by: Option<Incarnation>,
-    /// The incarnation whose regions it names, or that it was sent to.
+    /// Incarnation that owns the op's region or that receives its message.
     pub(crate) target: Option<Incarnation>,
     /// Whether that incarnation had withdrawn its regions before.
     pub(crate) after_withdrawal: bool,
-    /// Whether its host has had no right to the region since it was submitted, and whether it ever had none in this time.
+    /// Whether its host has lacked the right to the region at all times since the submission, and whether it
+    /// has lacked it at any time since then.
     pub(crate) barred: [bool; 2],
-    /// First byte of its slot.
+    /// First byte of the op's slot.
     slot: u64,
-    /// How often its message was received.
+    /// Number of times that its message was received.
     pub(crate) received: u32,
-    /// The value that a swap expects.
+    /// Value that a swap expects.
     pub(crate) expected: u64,
-    /// The word before an atomic op that changed it.
+    /// Value of the word before an atomic op that changed it.
     old: Option<u64>,
-    /// Its payload, if it was made and the op has not been submitted.
+    /// Payload, if it was created and the op has not been submitted.
     pub(crate) bytes: Option<Bytes>,
 }
 
-/// The slot of a write while its host has no right to it.
+/// Slot of a write while its host has no right to it.
 pub(crate) struct Frozen {
     op: usize,
     at: Incarnation,
@@ -90,7 +91,7 @@ pub(crate) struct Ledger {
     pub(crate) regions: BTreeMap<Incarnation, Regions>,
     /// Incarnations that have withdrawn their regions.
     pub(crate) withdrawn: BTreeSet<Incarnation>,
-    /// When the region of known content of an incarnation was half as long: from and to.
+    /// By incarnation: times (from, to) at which the region of known content had half its length.
     short: BTreeMap<Incarnation, Vec<(Time, Time)>>,
     /// All ops before this one have ended.
     ended: Cell<usize>,
@@ -101,12 +102,13 @@ pub(crate) fn payload(op: usize, length: u64) -> Vec<u8> {
     marked(length, op_word(op))
 }
 
-/// Returns the word of each block of an op's payload; the first is its number.
+/// Returns a function from the index of a block to the word of that block, for the payload of an op. The
+/// first word is the number of the op.
 fn op_word(op: usize) -> impl Fn(u64) -> u64 {
     move |block| if block == 0 { op as u64 } else { mix((op as u64) << 32 | block) }
 }
 
-/// Returns the word of each block of an incarnation's known content.
+/// Returns a function from the index of a block to the word of that block, for the known content of an incarnation.
 fn pattern_word((host, number): Incarnation) -> impl Fn(u64) -> u64 {
     let key = mix(mix(host as u64) ^ u64::from(number));
     move |block| mix(key ^ block)
@@ -131,7 +133,7 @@ fn marked(length: u64, word: impl Fn(u64) -> u64) -> Vec<u8> {
     bytes
 }
 
-/// Returns `true` if `bytes` are those of a sequence of blocks from its byte `start`, each perhaps replaced by the byte `or`.
+/// Returns `true` if `bytes` are those of a sequence of blocks from its byte `start`; each byte may also be `or`.
 fn is_marked(bytes: &[u8], start: u64, or: Option<u8>, word: impl Fn(u64) -> u64) -> bool {
     let byte_is = |byte: u8, wanted: u8| byte == wanted || Some(byte) == or;
     let part_is = |part: &[u8], number: u64, from: usize| {
@@ -191,7 +193,7 @@ impl Ledger {
         ledger
     }
 
-    /// Adds an op, whose slot begins at `slot`; returns its number.
+    /// Adds an op whose slot begins at `slot`. Returns the number of the op.
     pub(crate) fn add(&mut self, plan: OpPlan, slot: u64) -> usize {
         self.entries.push(Entry {
             plan,
@@ -233,7 +235,8 @@ impl Ledger {
         }
     }
 
-    /// Returns the ops that `counts` and that have not ended. An op that has ended, or does not count, never does again.
+    /// Returns the unfinished ops for which `counts` returns `true`. An op that has ended or is not counted
+    /// must never count later.
     pub(crate) fn open(&self, counts: impl Fn(&OpPlan) -> bool) -> impl Iterator<Item = usize> {
         let open = move |&op: &usize| {
             let Entry { state, ref plan, .. } = self.entries[op];
@@ -244,19 +247,20 @@ impl Ledger {
         all
     }
 
-    /// Records that the region of known content of an incarnation is half as long from `now` on.
+    /// Records that the region of known content of an incarnation has half its length from `now` on.
     pub(crate) fn set_short(&mut self, of: Incarnation, now: Time) {
         self.short.entry(of).or_default().push((now, Time::MAX));
     }
 
-    /// Records that it has its length again.
+    /// Records that the region of known content has its full length again.
     pub(crate) fn end_short(&mut self, of: Incarnation, now: Time) {
         for (_, to) in self.short.get_mut(&of).into_iter().flatten() {
             *to = now.min(*to);
         }
     }
 
-    /// Returns whether the bytes that an op reads were missing at some time, and whether at all times, of its life until `now`.
+    /// Returns whether the bytes that an op reads were missing at any time of its life up to `now`, and
+    /// whether at all times.
     fn was_short(&self, op: usize, now: Time) -> [bool; 2] {
         let entry = &self.entries[op];
         let reaches = entry.plan.place + entry.plan.length > PATTERN_BYTES / 2;
@@ -270,7 +274,7 @@ impl Ledger {
         [times.any(|&(from, to)| from <= now && since <= to), always]
     }
 
-    /// Records the end of an op at `at`, and checks it. `now` is the present incarnation of its target.
+    /// Records the end of an op at `at`, and checks it. `now` is the current incarnation of its target.
     pub(crate) fn on_end(
         &mut self,
         op: usize,
@@ -340,7 +344,7 @@ impl Ledger {
                 let there =
                     regions.slots.read(|m| is_marked(&m[range.clone()], 0, None, op_word(op)));
                 ensure(there, || format!("write {op} is done, and its bytes are not there"))?;
-                // From now on, whatever arrives is a second application.
+                // From now on, any write to the slot is a second application.
                 regions.slots.write(|memory| memory[range].fill(CLEARED));
                 Ok(())
             }
@@ -360,13 +364,13 @@ impl Ledger {
         }
     }
 
-    /// Records that a peer has, or has not, the right to the slots of an incarnation.
+    /// Records whether a peer has the right to the slots of an incarnation.
     pub(crate) fn on_grant(&mut self, of: Incarnation, peer: usize, may: bool) {
         let of_peer = |e: &&mut Entry| {
             e.plan.from == peer && e.target == Some(of) && e.plan.what.uses_slots()
         };
         for entry in self.entries.iter_mut().filter(of_peer) {
-            // What an op that was given up has sent may still arrive.
+            // Packets of an op that was given up may still arrive.
             if matches!(entry.state, State::Submitted | State::Unknown | State::Abandoned) {
                 entry.barred = if may { [false, entry.barred[1]] } else { [entry.barred[0], true] };
             }
@@ -389,7 +393,8 @@ impl Ledger {
         regions.slots.read(|memory| memory[slot as usize..(slot + plan.length) as usize].to_vec())
     }
 
-    /// Checks that slots hold what they held. Those of ops that are done held all of their bytes.
+    /// Checks that slots still have their recorded content. If the op of a slot is done, its slot must have
+    /// had all of its bytes.
     pub(crate) fn check_frozen(&self, frozen: &[Frozen]) -> Check {
         frozen.iter().try_for_each(|Frozen { op, at, bytes }| {
             let Some(regions) = self.regions.get(at) else { return Ok(()) };
@@ -402,7 +407,8 @@ impl Ledger {
         })
     }
 
-    /// Checks that nothing was applied of a peer's writes to an incarnation that began without the right.
+    /// Checks that no write of a peer to an incarnation was applied if the peer never had the right since its
+    /// submission.
     pub(crate) fn check_barred(&self, of: Incarnation, peer: usize) -> Check {
         let Some(regions) = self.regions.get(&of) else { return Ok(()) };
         let writes = |entry: &Entry| {
@@ -416,7 +422,7 @@ impl Ledger {
         })
     }
 
-    /// Records a message, and checks it.
+    /// Records a message and checks it.
     pub(crate) fn on_message(&mut self, at: Incarnation, bytes: &[u8]) -> Check {
         let number = bytes.get(8..16).and_then(|b| b.try_into().ok()).map(u64::from_le_bytes);
         let op = number.map_or(usize::MAX, |number| number as usize);
@@ -434,7 +440,7 @@ impl Ledger {
         ensure(whole, || format!("message {op} was received with other bytes"))
     }
 
-    /// Checks the slot of an op, if it is a write with a target.
+    /// Checks the slot of an op if it is a write with a target.
     fn check_slot(&self, op: usize) -> Check {
         let entry = &self.entries[op];
         let regions = entry.target.and_then(|target| self.regions.get(&target));
@@ -488,7 +494,7 @@ impl Ledger {
         ensure(holds, || format!("{MARGIN} bytes between slots of {of:?} changed"))
     }
 
-    /// Checks a word: every op that is done has added 1 to another value, and others at most 1.
+    /// Checks a word: every op that is done has added 1 to a different value, and every other op has added at most 1.
     fn check_word(&self, of: Incarnation, word: u64) -> Check {
         let Some(regions) = self.regions.get(&of) else { return Ok(()) };
         let Ok(value) = regions.words.load(8 * word) else { return Ok(()) };
@@ -521,7 +527,7 @@ impl Ledger {
         })
     }
 
-    /// Checks that a message that is done was received, unless its receiver has ended.
+    /// Checks that every message that is done was received, unless its receiver has ended.
     pub(crate) fn check_messages(&self, running: impl Fn(Incarnation) -> bool) -> Check {
         for (op, entry) in self.entries.iter().enumerate() {
             let done = entry.plan.what == What::Message && entry.state == State::Done;
@@ -534,12 +540,12 @@ impl Ledger {
 }
 
 impl What {
-    /// Returns `true` if it names the region of slots.
+    /// Returns `true` if the op names the region of slots.
     pub(crate) fn uses_slots(self) -> bool {
         matches!(self, Self::Write | Self::Beyond)
     }
 
-    /// Returns `true` if it carries a payload of its length.
+    /// Returns `true` if the op carries a payload of its length.
     pub(crate) fn has_payload(self) -> bool {
         matches!(
             self,

@@ -1,20 +1,21 @@
 //! Worlds: deterministic simulation of the transport over UDP under faults.
 //!
-//! A seed draws a [`Plan`]: hosts, ops and faults. Its world runs the engines, sessions and connections of `apus-udp` in
-//! virtual time ([`apus_udp::virtual_host`]) over a network that loses, repeats, delays, corrupts and cuts datagrams, between
-//! hosts that pause, crash and restart, beside adversaries. All the time it is checked that
+//! A seed draws a [`Plan`]: hosts, ops and faults. Its world runs the engines, sessions and connections of
+//! `apus-udp` in virtual time ([`apus_udp::virtual_host`]). Its network loses, repeats, delays, corrupts and
+//! blocks datagrams; its hosts pause, crash and restart; adversaries take part. During the whole run these
+//! properties are checked:
 //!
-//! * an op is applied at most once; `Done` means that the bytes are there, `NotSent` that the peer has seen nothing,
-//!   `Refused` that nothing was applied; every op ends once;
+//! * an op is applied at most once; `Done` means that the bytes were applied, `NotSent` that the peer has received
+//!   nothing, `Refused` that nothing was applied; every op ends once;
 //! * no byte reaches another region or another range than those of its op, or comes from a peer without the right;
 //! * a peer is the holder of its key, if hosts have keys of their own;
 //! * no nonce is used twice under a key, and no payload is readable;
-//! * what an engine holds stays within its bounds, and no engine panics.
+//! * the resources that an engine uses stay within their bounds, and no engine panics.
 //!
-//! Then faults stop: every op ends, every pair of hosts does new ops, and after all connections have closed, no session, flow,
-//! op or timer is left.
+//! Then faults stop. Every op ends, every pair of hosts does new ops, and after all connections have closed,
+//! no session, flow, op or timer is left.
 //!
-//! The same plan always gives the same world. [`shrink`] looks for a smaller plan with the same violation.
+//! The same plan always gives the same world. [`shrink`] searches for a smaller plan with the same violation.
 //!
 //! # Example
 //!
@@ -52,18 +53,18 @@ pub use world::Violation;
 use log::Log;
 use world::World;
 
-/// How a world ended.
+/// Outcome of a world.
 #[derive(Clone, Debug)]
 pub struct Outcome {
-    /// The first property that did not hold.
+    /// First property that did not hold.
     pub violation: Option<Violation>,
-    /// What happened, in numbers.
+    /// Statistics of the world.
     pub counts: Counts,
-    /// What happened, line by line, if a log was asked for.
+    /// Log of the world, line by line, if it was requested.
     pub log: Vec<String>,
 }
 
-/// Runs the world of a plan; `log` asks for its log.
+/// Runs the world of a plan; `log` requests its log.
 #[must_use]
 pub fn run(plan: &Plan, log: bool) -> Outcome {
     let mut world = World::new(plan, Log(log.then(Vec::new)));

@@ -1,9 +1,9 @@
-//! The log of a world, and what it counts.
+//! The log of a world, and its statistics.
 
 use apus_udp::{OpError, OpResult};
 use apus_units::Time;
 
-/// What happened, line by line, if anyone wants to know.
+/// Log lines; `None` if no log was requested.
 #[derive(Debug, Default)]
 pub(crate) struct Log(pub(crate) Option<Vec<String>>);
 
@@ -15,24 +15,24 @@ impl Log {
     }
 }
 
-/// Numbers of a world.
+/// Statistics of a world.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
     /// Ops submitted.
     pub ops: u64,
-    /// Ops that ended as done.
+    /// Ops that ended with the outcome done.
     pub done: u64,
-    /// Ops that ended as not sent.
+    /// Ops that ended with the outcome not sent.
     pub not_sent: u64,
-    /// Ops that ended as refused.
+    /// Ops that ended with the outcome refused.
     pub refused: u64,
-    /// Ops that ended as unknown.
+    /// Ops that ended with the outcome unknown.
     pub unknown: u64,
     /// Messages received.
     pub messages: u64,
     /// Datagrams sent.
     pub datagrams: u64,
-    /// Those that left by a source port besides the first of their host.
+    /// Datagrams that left through a source port other than the first one of their host.
     pub by_ports: u64,
     /// Faults that began.
     pub faults: u64,

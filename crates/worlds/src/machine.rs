@@ -17,17 +17,17 @@ use crate::ledger::{Incarnation, Ledger, Regions};
 use crate::plan::{HostPlan, Plan};
 use crate::settle::SLOWEST_PACE;
 
-/// The second port of the first engine of a host that spreads packets.
+/// Number of the second port of the first engine of a host that spreads packets.
 pub(crate) const FIRST_PORT: u16 = 30_000;
-/// What a NAT adds to the number of a port that it has forgotten.
+/// Number that a NAT adds to a port whose mapping it has lost.
 pub(crate) const MOVED: u16 = 1000;
 
 /// Maximum number of datagrams, or aggregates, that one call receives.
 const BATCH: usize = 4;
-/// Maximum bytes of an aggregate.
+/// Maximum number of bytes of an aggregate.
 const AGGREGATE: usize = 60_000;
 
-/// The keys of an incarnation's regions, as others know them.
+/// Region keys of an incarnation, as peers know them.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Keys {
     pub(crate) of: Incarnation,
@@ -37,12 +37,12 @@ pub(crate) struct Keys {
     pub(crate) secret: RegionKey,
 }
 
-/// What goes wrong with the memory of regions when an engine uses it.
+/// Faults of the memory of regions that occur when an engine uses it.
 #[derive(Debug, Default)]
 pub(crate) struct Bomb {
     pub(crate) armed: AtomicBool,
     pub(crate) in_engine: AtomicBool,
-    /// Whether engines find the region of known content half as long as it was registered.
+    /// Whether engines find the region of known content at half its registered length.
     pub(crate) short: AtomicBool,
 }
 
@@ -50,13 +50,13 @@ pub(crate) struct Bomb {
 struct Bytes {
     bytes: Vec<u8>,
     bomb: Arc<Bomb>,
-    /// Whether it may be short.
+    /// Whether the memory may be shortened.
     shrinks: bool,
 }
 
 impl Bytes {
     fn use_once(&self) {
-        // Without the hook, since the panic is meant.
+        // The panic hook is bypassed, because the panic is intended.
         if self.bomb.in_engine.load(Ordering::Relaxed)
             && self.bomb.armed.swap(false, Ordering::Relaxed)
         {
@@ -79,18 +79,18 @@ impl Memory for Bytes {
     }
 }
 
-/// An engine as its kernel sees it.
+/// The socket of an engine, with the state of the engine that the kernel would know.
 #[derive(Default)]
 pub(crate) struct Socket {
     queue: VecDeque<Received>,
     bytes: usize,
-    /// When the engine runs next.
+    /// Time of the engine's next run.
     pub(crate) run_at: Option<Time>,
-    /// The number of that run: others are obsolete.
+    /// Number of that run; runs with other numbers are obsolete.
     pub(crate) run: u64,
-    /// The timer until which it sleeps, by its host's clock.
+    /// Deadline of the timer until which the engine sleeps, by its host's clock.
     pub(crate) asleep: Option<Time>,
-    /// Whether room to send ends its sleep.
+    /// Whether room in the send buffer ends its sleep.
     pub(crate) sending: bool,
 }
 
@@ -98,33 +98,33 @@ pub(crate) struct Socket {
 pub(crate) struct Machine {
     pub(crate) number: usize,
     pub(crate) plan: HostPlan,
-    /// `None` while it is down.
+    /// `None` while the machine is down.
     pub(crate) host: Option<VirtualHost>,
     pub(crate) incarnation: u32,
     pub(crate) clock: HostClock,
     pub(crate) sockets: Vec<Socket>,
     pub(crate) app: App,
-    /// Where peers connect to.
+    /// Address to which peers connect.
     pub(crate) address: SocketAddr,
-    /// The source address of its datagrams, if it is another.
+    /// Source address of its datagrams, if it differs from `address`.
     pub(crate) external: Option<SocketAddr>,
     pub(crate) paused_until: Time,
     pub(crate) slow_until: Time,
     pub(crate) full_until: Time,
-    /// The keys of the last incarnation.
+    /// Region keys of the last incarnation.
     pub(crate) keys: Option<Keys>,
     pub(crate) bomb: Arc<Bomb>,
-    /// Whether its memory was made to panic in this incarnation.
+    /// Whether the memory of regions was made to panic in this incarnation.
     pub(crate) panicked: bool,
-    /// Datagrams until it crashes, and how long it is down then.
+    /// Number of datagrams until the crash, and time for which the machine is down afterwards.
     pub(crate) crash_after: Option<(u64, Span)>,
-    /// By how much its kernel's timestamps are wrong.
+    /// Maximum error of its kernel's timestamps.
     pub(crate) stamp_error: Span,
-    /// The MTU of its interface.
+    /// MTU of its interface.
     pub(crate) interface: u32,
-    /// Whether it lacks the keys of the others.
+    /// Whether it lacks the keys of the other hosts.
     pub(crate) keyless: bool,
-    /// When the application runs next.
+    /// Time of the application's next run.
     pub(crate) app_at: Option<Time>,
     pub(crate) app_run: u64,
 }
@@ -140,7 +140,7 @@ pub(crate) fn shared_key(seed: u64, number: u64) -> SharedKey {
 impl Machine {
     pub(crate) fn new(number: usize, plan: &Plan, now: Time) -> Self {
         let host = plan.hosts[number].clone();
-        // Clocks begin apart from each other.
+        // Clocks start at different times.
         let start = Time::ZERO + Span::from_ms(100) * (1 + plan.seed % 1000 + 77 * number as u64);
         Self {
             number,
@@ -167,12 +167,12 @@ impl Machine {
         }
     }
 
-    /// Returns the present incarnation.
+    /// Returns the current incarnation.
     pub(crate) fn of(&self) -> Incarnation {
         (self.number, self.incarnation)
     }
 
-    /// Returns the engine of a port besides the first, and its number there.
+    /// Returns the engine that owns a port other than the first, and the number of the port at that engine.
     pub(crate) fn owner_of(&self, port: u16) -> Option<(usize, u8)> {
         let ports = self.plan.ports.as_ref()?;
         let more = usize::from(ports.balancer?.1) - 1;
@@ -181,7 +181,7 @@ impl Machine {
         (engine < self.sockets.len()).then_some((engine, (place % more + 1) as u8))
     }
 
-    /// Returns the source address of its datagrams.
+    /// Returns the source address of the machine's datagrams.
     pub(crate) fn source(&self) -> SocketAddr {
         self.external.unwrap_or(self.address)
     }
@@ -193,7 +193,7 @@ impl Machine {
         config.engines = host.engines;
         let pace = SLOWEST_PACE.to_string();
         let settings: &[_] = match host.algorithm {
-            // Else it never gives way to another flow.
+            // Without a limited window it would never give way to another flow.
             "constant" => &[("window", "32")],
             "swift" => &[("max_pacing_delay", &pace)],
             "mswift" => &[("base_target", "10ms")],
@@ -237,7 +237,7 @@ impl Machine {
         Ok(config)
     }
 
-    /// Starts a host on it.
+    /// Starts a host on the machine.
     pub(crate) fn start(
         &mut self,
         now: Time,
@@ -287,14 +287,14 @@ impl Machine {
         Ok(())
     }
 
-    /// Tells the host what its kernel knows of its interface.
+    /// Passes the kernel's knowledge about the interface to the host.
     pub(crate) fn set_kernel(&self) {
         let Some(host) = &self.host else { return };
         let longest = self.interface as usize - 28; // headers of IPv4 and UDP
         host.set_kernel(Some(self.interface), longest, self.plan.segmentation, self.plan.stamps);
     }
 
-    /// Puts a datagram into the socket of an engine; without room it is lost. Returns whether it is there.
+    /// Puts a datagram into the socket of an engine. Returns `false` if it is lost because the socket is full.
     pub(crate) fn put(&mut self, engine: usize, received: Received) -> bool {
         let Some(socket) = self.sockets.get_mut(engine) else { return false };
         // The kernel charges more than the payload.
@@ -307,7 +307,7 @@ impl Machine {
         true
     }
 
-    /// Hands what waits in the socket of an engine to the engine.
+    /// Passes the datagrams in the socket of an engine to the engine, as aggregates where possible.
     fn hand_over(&mut self, engine: usize) {
         let (Some(host), Some(socket)) = (&self.host, self.sockets.get_mut(engine)) else { return };
         socket.bytes = 0;
@@ -335,7 +335,7 @@ impl Machine {
         }
     }
 
-    /// Runs one step of an engine at `now` of the world.
+    /// Runs one step of an engine at the time `now` of the world.
     pub(crate) fn step(&mut self, engine: usize, now: Time) {
         self.hand_over(engine);
         let at = self.clock.at(now);

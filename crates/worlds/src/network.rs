@@ -1,4 +1,4 @@
-//! The network of a world: what happens to datagrams between machines.
+//! The network of a world: treatment of datagrams between machines.
 
 use std::net::SocketAddr;
 
@@ -12,7 +12,7 @@ use crate::world::{Event, World};
 /// Maximum number of datagrams that adversaries record.
 const MAX_CAPTURED: usize = 256;
 
-/// A datagram on its way.
+/// A datagram in transit.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Flight {
     pub(crate) from: SocketAddr,
@@ -22,11 +22,11 @@ pub(crate) struct Flight {
     pub(crate) bytes: Vec<u8>,
 }
 
-/// Where an address leads.
+/// Destination of an address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Place {
     host: usize,
-    /// Engine and number of a port besides the first.
+    /// Engine and number of the port, if it is not the first port.
     port: Option<(usize, u8)>,
 }
 
@@ -38,7 +38,7 @@ impl Place {
 }
 
 impl World<'_> {
-    /// Returns where an address leads at present.
+    /// Returns the current destination of an address.
     fn reached(&self, address: SocketAddr) -> Option<Place> {
         if let Some(&host) = self.owners.get(&address) {
             let machine = &self.machines[host];
@@ -50,19 +50,19 @@ impl World<'_> {
         let inside = machine.owner_of(address.port());
         let behind = || machine.owner_of(address.port().checked_sub(MOVED)?);
         let (engine, number) = inside.or_else(behind)?;
-        // A NAT knows a port by one number.
+        // A NAT knows a port by one number only.
         let moved = self.is_moved(machine.number, number);
         (moved != inside.is_some())
             .then_some(Place { host: machine.number, port: Some((engine, number)) })
     }
 
-    /// Returns `true` if a NAT has forgotten a port of a host.
+    /// Returns `true` if a NAT has lost its mapping for a port of a host.
     fn is_moved(&self, host: usize, number: u8) -> bool {
         let faults = self.active.iter().zip(&self.plan.faults).filter(|(active, _)| **active);
         faults.into_iter().any(|(_, fault)| fault.what == Trouble::RebindPort(host, number))
     }
 
-    /// Returns from where what a host sends from one of its ports seems to come.
+    /// Returns the source address that others see in datagrams that a host sends from one of its ports.
     pub(crate) fn seen_from(&self, host: usize, from: SocketAddr) -> SocketAddr {
         let machine = &self.machines[host];
         let Some((_, number)) = machine.owner_of(from.port()) else { return machine.source() };
@@ -146,7 +146,7 @@ impl World<'_> {
         }
     }
 
-    /// Changes a few bits.
+    /// Flips a few bits.
     pub(crate) fn corrupt(&mut self, bytes: &mut [u8]) {
         for _ in 0..self.random.range(1, 6) {
             if !bytes.is_empty() {
@@ -156,7 +156,7 @@ impl World<'_> {
         }
     }
 
-    /// A datagram reaches its destination.
+    /// Delivers a datagram to its destination.
     pub(crate) fn arrive(&mut self, flight: Flight) {
         let Some(place) = self.reached(flight.to) else { return };
         let host = place.host;

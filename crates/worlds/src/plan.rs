@@ -1,4 +1,4 @@
-//! What a seed draws: hosts, ops and faults. A plan determines its world, and a smaller plan is a simpler world.
+//! Choices of a seed: hosts, ops and faults. A plan determines its world; a smaller plan is a simpler world.
 
 use apus_udp::session::Cipher;
 use apus_udp::{AckPath, LossDetection};
@@ -8,23 +8,23 @@ use crate::draw::Draw;
 use crate::fault::Fault;
 use crate::identity::rights;
 
-/// Bytes of a region that only its owner knows, before the slots of writes.
+/// Number of bytes of a region that only its owner uses, before the slots of writes.
 pub(crate) const MARGIN: u64 = 64;
-/// Bytes of the region with known content that peers read.
+/// Number of bytes of the region with known content that peers read.
 pub(crate) const PATTERN_BYTES: u64 = 300_000;
 /// Number of words that atomic ops change.
 pub(crate) const WORDS: u64 = 4;
 
-/// A world before it runs.
+/// Plan of a world.
 #[derive(Clone, Debug)]
 pub struct Plan {
-    /// The seed that drew it, from which the network's choices follow too.
+    /// Seed from which the plan was drawn; it also determines the choices of the network.
     pub seed: u64,
     /// Whether sessions are sealed.
     pub sealed: bool,
-    /// The time after which faults stop.
+    /// Time after which faults stop.
     pub horizon: Span,
-    /// The delay of the network: the least, and the most in addition.
+    /// Delay of the network: minimum, and maximum additional delay.
     pub delay: [Span; 2],
     /// Timeouts of sessions: retry, keepalive, idle timeout, handshake timeout, life of a key.
     pub timeouts: [Span; 5],
@@ -34,9 +34,9 @@ pub struct Plan {
     pub ops: Vec<OpPlan>,
     /// The faults.
     pub faults: Vec<Fault>,
-    /// A host whose application takes no messages from a time on, until faults have stopped for long.
+    /// Host whose application takes no messages from this time on, until a long time after faults have stopped.
     pub(crate) hold: Option<(usize, Span)>,
-    /// Which peers (second index) may write to the slots of a host (first index), if hosts have keys of their own.
+    /// Peers (second index) that may write to the slots of a host (first index), if hosts have keys of their own.
     pub(crate) rights: Option<Vec<Vec<bool>>>,
 }
 
@@ -46,26 +46,26 @@ pub struct HostPlan {
     pub(crate) engines: u32,
     pub(crate) algorithm: &'static str,
     pub(crate) cipher: Cipher,
-    /// Flows of the connections that it opens.
+    /// Number of flows of the connections that it opens.
     pub(crate) flows: usize,
-    /// By how many parts per million its clock is fast.
+    /// Parts per million by which its clock is fast.
     pub(crate) drift_ppm: i64,
     pub(crate) mtu: u32,
     pub(crate) segmentation: bool,
-    /// Whether its kernel reports departures, and stamps arrivals.
+    /// Whether its kernel reports departures and timestamps arrivals.
     pub(crate) stamps: bool,
-    /// Whether its kernel hands over equal datagrams together.
+    /// Whether its kernel aggregates equal datagrams.
     pub(crate) aggregates: bool,
     pub(crate) max_ops: u32,
     pub(crate) max_message: u64,
     pub(crate) max_queued_messages: u32,
     pub(crate) submission_ring: u32,
     pub(crate) max_unaccepted: u32,
-    /// Bytes of the socket's receive buffer.
+    /// Size of the socket's receive buffer in bytes.
     pub(crate) socket_buffer: usize,
-    /// How long the application takes to react.
+    /// Time that the application takes to react.
     pub(crate) reaction: Span,
-    /// Whether it breaks the protocol under a valid key.
+    /// Whether it has a valid key and breaks the protocol.
     pub(crate) insider: bool,
     /// Its source ports, in worlds whose hosts spread packets.
     pub(crate) ports: Option<PortPlan>,
@@ -73,7 +73,7 @@ pub struct HostPlan {
     pub(crate) quotas: Option<QuotaPlan>,
 }
 
-/// What a host allows each peer together.
+/// Total limits that a host sets per peer.
 #[derive(Clone, Debug)]
 pub(crate) struct QuotaPlan {
     pub(crate) sessions: u32,
@@ -84,7 +84,7 @@ pub(crate) struct QuotaPlan {
 /// The source ports of a host.
 #[derive(Clone, Debug)]
 pub(crate) struct PortPlan {
-    /// Its path policy and the number of ports, if it spreads its own packets.
+    /// Path policy and number of ports, if the host spreads its own packets.
     pub(crate) balancer: Option<(&'static str, u16)>,
     pub(crate) loss: LossDetection,
     /// Maximum number of ports of a peer.
@@ -105,7 +105,7 @@ const BALANCERS: [&str; 8] = [
     "mixed",
 ];
 
-/// Algorithms without marks and without a target of delay.
+/// Algorithms without marks and without a target delay.
 const NO_SIGNAL: [&str; 5] = ["bolt", "constant", "cubic", "dx", "timely"];
 
 impl PortPlan {
@@ -126,10 +126,10 @@ impl PortPlan {
     }
 }
 
-/// What an op does.
+/// Kind of an op.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum What {
-    /// Writes its own slot of the peer's region.
+    /// Writes its own slot in the peer's region.
     Write,
     /// Reads a part of the peer's region of known content.
     Read,
@@ -139,7 +139,7 @@ pub enum What {
     Add,
     /// Replaces a word by the next number.
     Swap,
-    /// Writes with a key that has the place of a region and another secret.
+    /// Writes with a region key that has the identifier of a region and another secret.
     StrangeKey,
     /// Writes to a region that peers may only read.
     Forbidden,
@@ -154,23 +154,23 @@ pub enum What {
 /// An op.
 #[derive(Clone, Debug)]
 pub struct OpPlan {
-    /// When it is submitted, if there is a connection by then.
+    /// Time of submission, if there is a connection by then.
     pub(crate) at: Span,
     pub(crate) from: usize,
     pub(crate) to: usize,
     pub(crate) what: What,
     pub(crate) length: u64,
-    /// The address of a read, or the number of the word of an atomic op.
+    /// Address of a read, or number of the word of an atomic op.
     pub(crate) place: u64,
     pub(crate) deadline: Option<Span>,
-    /// After which time it is cancelled.
+    /// Time after which it is cancelled.
     pub(crate) cancel: Option<Span>,
 }
 
 const SECOND: Span = Span::from_secs(1);
 
 impl Plan {
-    /// Returns the plan of a seed.
+    /// Draws the plan of a seed.
     #[must_use]
     pub fn draw(seed: u64) -> Self {
         let mut draw = Draw::new(seed, 0);
@@ -192,7 +192,8 @@ impl Plan {
         let faults = draw.range(8, 20);
         let mut faults: Vec<Fault> =
             (0..faults).map(|_| Fault::draw(&mut draw, &hosts, horizon)).collect();
-        // Streams of their own: the other choices of a seed stay what they were before there were such hosts.
+        // These choices have their own streams, so that the other choices of a seed are the same as before
+        // this kind of host existed.
         let mut own = Draw::new(seed, 3);
         let hold = own.chance(300).then(|| (own.index(count), own.below(horizon)));
         let mut ports = Draw::new(seed, 4);
@@ -211,7 +212,7 @@ impl Plan {
                     more_algorithms.pick(&["bolt", "dcqcn", "dx", "hull", "mswift", "nscc"]);
             }
         }
-        // A host refuses policies that would hear of no queue.
+        // A host rejects policies that depend on congestion signals if its algorithm has none.
         for host in &mut hosts {
             let Some(ports) = &mut host.ports else { continue };
             if NO_SIGNAL.contains(&host.algorithm) {
@@ -257,14 +258,14 @@ impl Plan {
         }
     }
 
-    /// Returns the first byte of the slot of each op that writes, in its target's region, and the length of each host's
-    /// region.
+    /// Returns the first byte of the slot of each op that writes, in its target's region, and the length of
+    /// each host's region.
     pub(crate) fn slots(&self) -> (Vec<u64>, Vec<u64>) {
         let mut lengths = vec![MARGIN; self.hosts.len()];
         let slot = |op: &OpPlan| {
             let start = lengths[op.to];
             if op.what == What::Write {
-                // Slots leave a gap, so that a write beyond its slot shows.
+                // There is a gap between slots, so that a write beyond its slot is detected.
                 lengths[op.to] += op.length + MARGIN;
             }
             start
@@ -339,7 +340,7 @@ impl OpPlan {
             0..4 => draw.log_range(16, 1024),
             4..8 => draw.log_range(1024, 16_384),
             8 => draw.log_range(16_384, 100_000),
-            // More packets than an acknowledgement reports, in bursts.
+            // More packets than one acknowledgement reports, in bursts.
             _ => draw.log_range(100_000, PATTERN_BYTES),
         };
         let length = match what {
@@ -351,7 +352,7 @@ impl OpPlan {
             What::Read => draw.range(0, PATTERN_BYTES - length.min(PATTERN_BYTES)),
             _ => draw.range(0, WORDS - 1),
         };
-        // Half of the ops come in crowds, so that queues fill.
+        // Half of the ops come in bursts, so that queues fill.
         let at = match draw.chance(500) {
             true => Span::from_ps(horizon.as_ps() / 8 * draw.range(0, 7)),
             false => draw.below(horizon),

@@ -1,4 +1,4 @@
-//! The course of a world: faults until its horizon, then everything ends, connections work again, and nothing is left.
+//! Phases of a world: faults until its horizon; then all ops end, connections work again, and no state is left.
 
 use std::collections::BTreeMap;
 
@@ -9,21 +9,24 @@ use crate::ledger::State;
 use crate::plan::{OpPlan, What};
 use crate::world::World;
 
-/// Time within which every op ends after faults have stopped. deviation: no source; timeouts of the transport double up to
-/// seconds, and a session without its peer ends after `idle_timeout` and three pings.
+/// Time within which every op must end after faults have stopped. deviation: no source; timeouts of the
+/// transport double up to seconds, and a session without its peer ends after `idle_timeout` and three pings.
 const TO_END: Span = Span::from_secs(120);
-/// Time that each packet of a host with Swift for open ops with a peer may take in addition: the longest delay between packets of a
-/// flow here (`max_pacing_delay`). RTTs of up to 5 ms, far above Swift's target, keep windows at their minimum.
+/// Additional time for each packet that a host with Swift must send to a peer for open ops: the longest delay
+/// between packets of a flow in worlds (`max_pacing_delay`). RTTs of up to 5 ms, far above Swift's target
+/// delay, keep congestion windows at their minimum.
 pub(crate) const SLOWEST_PACE: Span = Span::from_ms(100);
-/// Bytes of an op that a packet carries at least. deviation: no source; the smallest MTU of hosts, 1280 bytes, less 280 for headers.
+/// Minimum number of bytes of an op that a packet carries. deviation: no source; the smallest MTU of hosts,
+/// 1280 bytes, less 280 for headers.
 const PACKET: u64 = 1000;
-/// Time for which an application takes no messages after that, if one does not. deviation: no source; half of [`TO_END`].
+/// Maximum further time for which an application takes no messages, if the plan has such an application.
+/// deviation: no source; half of [`TO_END`].
 const TO_ACKNOWLEDGE: Span = Span::from_secs(60);
-/// Time within which every pair of hosts has done new ops after that. deviation: no source; several handshakes.
+/// Further time within which every pair of hosts must have done new ops. deviation: no source; several handshakes.
 const TO_WORK: Span = Span::from_secs(60);
-/// Time within which nothing is left of connections that were closed. deviation: no source; several idle timeouts.
+/// Time within which all state of closed connections must be gone. deviation: no source; several idle timeouts.
 const TO_FORGET: Span = Span::from_secs(120);
-/// Time between two ops of a pair of hosts that show that connections work.
+/// Time between two rounds of ops that show that the connections of a pair of hosts work.
 const BETWEEN: Span = Span::from_ms(500);
 
 impl World<'_> {
@@ -50,19 +53,20 @@ impl World<'_> {
         !self.plan.hosts[op.from].insider && !self.plan.hosts[op.to].insider
     }
 
-    /// Returns what the engines of a host hold.
+    /// Returns the resources that the engines of a host use.
     fn usage(&self, host: usize) -> impl Iterator<Item = Usage> {
         let up = self.machines[host].host.as_ref();
         up.into_iter().flat_map(|up| (0..up.engines()).map(|engine| up.usage(engine)))
     }
 
-    /// Returns the ops between honest hosts that have not ended.
+    /// Returns the unfinished ops between honest hosts.
     fn open(&self) -> impl Iterator<Item = usize> + '_ {
         self.ledger.open(|op| self.is_honest(op))
     }
 
-    /// An application takes messages again. Those that had come have ended at their senders: an application may wait for ops of
-    /// its own before it takes messages, and so may its peer.
+    /// Lets the application of the plan take messages again. Before that, messages that had arrived must have
+    /// ended at their senders: otherwise an application that waits for its own ops before it takes messages,
+    /// and a peer that does the same, would wait for each other.
     fn take_again(&mut self) {
         let Some((host, _)) = self.plan.hold else { return };
         self.run_until(self.now + TO_ACKNOWLEDGE, |world| world.open().next().is_none());
@@ -83,7 +87,7 @@ impl World<'_> {
         self.check("acknowledgement", checked);
     }
 
-    /// Returns the most packets that a host with Swift has to send to a peer for open ops.
+    /// Returns the maximum number of packets that a host with Swift must send to a peer for open ops.
     fn packets_of_swift(&self) -> u64 {
         let mut packets: BTreeMap<(usize, usize), u64> = BTreeMap::new();
         for op in self.open() {
@@ -109,7 +113,7 @@ impl World<'_> {
         }
     }
 
-    /// Connections that applications began to close have closed, since their ops have ended.
+    /// Checks that the connections that applications began to close have closed, because their ops have ended.
     fn end_closings(&mut self) {
         let closing = |world: &Self| {
             let honest = |host: &usize| !world.plan.hosts[*host].insider;
@@ -130,7 +134,7 @@ impl World<'_> {
         self.check("close", checked);
     }
 
-    /// Has each pair of hosts do new ops.
+    /// Makes each pair of hosts do new ops.
     fn work_again(&mut self) {
         let hosts = self.machines.len();
         let pairs = (0..hosts).flat_map(|a| (0..hosts).map(move |b| (a, b)));
@@ -146,7 +150,8 @@ impl World<'_> {
             let mut ops: Vec<usize> = Vec::new();
             for &(from, to) in &pairs {
                 for what in [What::Message, What::Add] {
-                    // A word of its own, so that withdrawn regions do not matter: the answer is an end too.
+                    // The atomic op needs no slot of its own. If the peer has withdrawn its regions, the
+                    // refusal is a valid end too.
                     let plan = OpPlan {
                         at: self.now.since(Time::ZERO),
                         from,
@@ -179,7 +184,7 @@ impl World<'_> {
                 self.run_until(next, |_| false);
             }
         }
-        // What waits to be received is received.
+        // Takes all connections and messages that are ready, before the deliveries are checked.
         for host in 0..hosts {
             self.accept(host);
             self.take_messages(host);
@@ -195,7 +200,7 @@ impl World<'_> {
         }
     }
 
-    /// Closes all connections; then nothing of them is left.
+    /// Closes all connections and checks that no state of them is left.
     fn close_all(&mut self) {
         if self.violation.is_some() {
             return;

@@ -1,13 +1,13 @@
-//! A smaller plan with the same violation: without faults, ops and hosts that it does not need.
+//! Search for a smaller plan with the same violation, without faults, ops and hosts that it does not need.
 
 use crate::fault::{Fault, Trouble};
 use crate::plan::{OpPlan, Plan};
 use crate::{Outcome, run};
 
-/// Maximum number of runs. deviation: no source; a minute.
+/// Maximum number of runs. deviation: no source; about a minute.
 const MAX_RUNS: u32 = 2000;
 
-/// Removes what the violation does not need. Returns the smallest plan found and its outcome.
+/// Removes elements that the violation does not need. Returns the smallest plan found and its outcome.
 #[must_use]
 pub fn shrink(plan: &Plan) -> (Plan, Outcome) {
     let mut best = (plan.clone(), run(plan, false));
@@ -54,7 +54,7 @@ fn size(plan: &Plan) -> usize {
     plan.hosts.len() + plan.ops.len() + plan.faults.len() + extras
 }
 
-/// Removes elements of a list, large parts first.
+/// Removes elements of a list, large groups first.
 fn remove<T>(
     best: &mut (Plan, Outcome),
     list: impl Fn(&mut Plan) -> &mut Vec<T>,
@@ -99,7 +99,7 @@ fn without_host(plan: &Plan, gone: usize) -> Plan {
 }
 
 impl Trouble {
-    /// Returns the hosts that it names.
+    /// Returns the hosts that the fault names.
     fn hosts(&self) -> Vec<usize> {
         let mut hosts = Vec::new();
         self.with_hosts(|host| {
@@ -109,7 +109,7 @@ impl Trouble {
         hosts
     }
 
-    /// Returns it with other numbers of hosts.
+    /// Returns the fault with renumbered hosts.
     fn with_hosts(&self, mut to: impl FnMut(usize) -> usize) -> Self {
         let mut links = |links: Option<usize>| links.map(&mut to);
         match *self {

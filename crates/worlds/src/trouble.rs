@@ -1,4 +1,4 @@
-//! The beginning and the end of faults.
+//! Start and end of faults.
 
 use std::sync::atomic::Ordering;
 
@@ -8,7 +8,7 @@ use crate::fault::Trouble;
 use crate::world::{Event, World};
 
 impl Trouble {
-    /// Returns `true` if an adversary uses recorded datagrams.
+    /// Returns `true` if an adversary of the fault uses recorded datagrams.
     pub(crate) fn needs_captures(&self) -> bool {
         matches!(self, Self::Replay(_) | Self::Forge(_) | Self::Flood(..))
     }
@@ -118,7 +118,7 @@ impl World<'_> {
                 machine.set_kernel();
             }
             Trouble::Stamps(host, _) => self.machines[host].stamp_error = Span::ZERO,
-            // Peers that ask for a connection expect answers from the address that they know.
+            // Peers that request a connection expect answers from the address that they know.
             Trouble::Rebind(host) => self.machines[host].external = None,
             Trouble::Full(host) => self.end_full(host),
             Trouble::Shrink(host) => {
@@ -135,7 +135,8 @@ impl World<'_> {
         }
     }
 
-    /// The socket of a host has room again, which ends the sleep of engines that wait for it, and of no others.
+    /// Ends the shortage of room in the socket of a host. This ends the sleep of the engines that wait for
+    /// room, and of no others.
     fn end_full(&mut self, host: usize) {
         if self.machines[host].full_until > self.now {
             return;
@@ -150,7 +151,7 @@ impl World<'_> {
         }
     }
 
-    /// Applies the faults that are active to a host that starts.
+    /// Applies the active faults to a host that starts.
     pub(crate) fn restore_faults(&mut self, host: usize) {
         let machine = &mut self.machines[host];
         machine.panicked = false;
@@ -169,7 +170,7 @@ impl World<'_> {
         }
     }
 
-    /// What goes wrong in single steps of a host.
+    /// Applies faults that act in single steps of a host.
     pub(crate) fn before_step(&mut self, host: usize) {
         for number in 0..self.active.len() {
             if !self.active[number] {
@@ -206,7 +207,7 @@ impl World<'_> {
         }
     }
 
-    /// Gives all hosts the present ring of keys, and those that lack it another.
+    /// Gives all hosts their current key ring; hosts that lack the key get another one.
     pub(crate) fn give_keys(&mut self) {
         for host in 0..self.machines.len() {
             if let Some(up) = &self.machines[host].host {
@@ -216,7 +217,7 @@ impl World<'_> {
         }
     }
 
-    /// Removes the key before the present one.
+    /// Removes the key before the current one.
     pub(crate) fn forget_key(&mut self) {
         self.key.1 = false;
         self.give_keys();
@@ -237,7 +238,8 @@ impl World<'_> {
             if let Some(up) = &machine.host {
                 up.end_failures();
             }
-            // Only what the pause has put off: an engine that sleeps for ever stays asleep.
+            // Only runs that the pause has postponed are scheduled: an engine that sleeps without a deadline
+            // stays asleep.
             for engine in 0..machine.sockets.len() {
                 if paused && self.machines[host].sockets[engine].run_at.take().is_some() {
                     self.schedule_run(host, engine, now);

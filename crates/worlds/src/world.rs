@@ -1,4 +1,4 @@
-//! A world: machines, the network between them, and the order of what happens.
+//! A world: machines, the network between them, and the order of events.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -17,26 +17,26 @@ use crate::machine::Machine;
 use crate::network::Flight;
 use crate::plan::Plan;
 
-/// Maximum number of steps of all engines. deviation: no source; a world takes some thousands, and one that repeats a step
-/// for ever is found soon.
+/// Maximum number of steps of all engines. deviation: no source; a world takes several thousand steps, and a
+/// world that repeats a step without end is detected soon.
 const MAX_STEPS: u64 = 3_000_000;
 
 /// A property that does not hold.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Violation {
-    /// The kind of check that failed.
+    /// Kind of check that failed.
     pub check: &'static str,
-    /// What was found.
+    /// Description of the observation.
     pub what: String,
-    /// When, in the time of the world.
+    /// Time of the world at which the check failed.
     pub at: Time,
 }
 
-/// What happens at an instant.
+/// An event at an instant.
 pub(crate) enum Event {
     /// A datagram reaches an address.
     Arrive(Flight),
-    /// An engine runs, if this is still the run of this number.
+    /// An engine runs, if its next run still has this number.
     Run { host: usize, engine: usize, run: u64 },
     /// An application runs.
     App { host: usize, run: u64 },
@@ -48,42 +48,42 @@ pub(crate) enum Event {
     Act(usize),
     /// A host starts.
     Start(usize),
-    /// A host stops in order, and starts again.
+    /// A host stops in an orderly way and starts again.
     Stop(usize),
-    /// A key replaces another everywhere.
+    /// A key is removed after another one has replaced it everywhere.
     Forget,
 }
 
-/// A world that runs.
+/// A running world.
 pub(crate) struct World<'p> {
     pub(crate) plan: &'p Plan,
     pub(crate) now: Time,
     agenda: Agenda,
     pub(crate) machines: Vec<Machine>,
-    /// The host of every address that a host has or had.
+    /// By address: the host that has or had it.
     pub(crate) owners: BTreeMap<SocketAddr, usize>,
     pub(crate) ledger: Ledger,
     audit: Audit,
     pub(crate) random: Draw,
-    /// Which faults of the plan are active.
+    /// By fault of the plan: whether it is active.
     pub(crate) active: Vec<bool>,
-    /// How often the adversaries of faults have acted.
+    /// By fault: number of actions of its adversary.
     pub(crate) acts: Vec<u32>,
     /// Datagrams that adversaries have recorded.
     pub(crate) captured: Vec<Flight>,
     pub(crate) captures: bool,
-    /// The number of the present shared key, and whether the one before counts too.
+    /// Number of the current shared key, and whether the previous key is also valid.
     pub(crate) key: (u64, bool),
-    /// The keys of hosts, if they have their own.
+    /// Keys of hosts, if they have keys of their own.
     pub(crate) identities: Option<Identities>,
-    /// What must not change while a peer has no right.
+    /// Slots that must not change while a peer has no right to them.
     pub(crate) frozen: FrozenSlots,
     pub(crate) counts: Counts,
     pub(crate) log: Log,
     pub(crate) violation: Option<Violation>,
     /// Whether faults have stopped.
     pub(crate) quiet: bool,
-    /// Whether the application of the plan takes messages again.
+    /// Whether the application that takes no messages takes them again.
     pub(crate) takes_again: bool,
     steps: u64,
 }
@@ -142,9 +142,9 @@ impl<'p> World<'p> {
         }
     }
 
-    /// Runs until an instant, a violation, or until `done`.
+    /// Runs until `end`, until a violation, or until `done` returns `true`.
     pub(crate) fn run_until(&mut self, end: Time, done: impl Fn(&Self) -> bool) {
-        // A datagram in a socket changes nothing that `done` looks at.
+        // A datagram that arrives in a socket changes nothing that `done` reads.
         let mut changed = true;
         while self.violation.is_none() && !(changed && done(self)) {
             let Some((at, event)) = self.agenda.pop(end) else {
@@ -214,7 +214,7 @@ impl<'p> World<'p> {
         self.schedule_app(host, self.now);
     }
 
-    /// Has an engine run at `at`, unless it runs before.
+    /// Schedules a run of an engine at `at`, unless it runs earlier.
     pub(crate) fn schedule_run(&mut self, host: usize, engine: usize, at: Time) {
         let machine = &mut self.machines[host];
         let at = at.max(machine.paused_until).max(self.now);
@@ -239,7 +239,7 @@ impl<'p> World<'p> {
         self.push(at, Event::App { host, run });
     }
 
-    /// Wakes the engines for which commands wait.
+    /// Wakes the engines that have pending commands.
     pub(crate) fn wake_commanded(&mut self, host: usize) {
         for engine in 0..self.machines[host].sockets.len() {
             let waits = self.machines[host].host.as_ref().is_some_and(|h| h.has_commands(engine));
@@ -271,7 +271,7 @@ impl<'p> World<'p> {
         let (now, reaction) = (self.now, self.machines[host].plan.reaction);
         let machine = &mut self.machines[host];
         let Some(up) = &mut machine.host else { return };
-        // Bytes that wait for room, if room does not end the engine's sleep.
+        // Unsent bytes of an engine that sleeps although room in the socket would not wake it.
         let mut asleep_with = None;
         match up.rest(engine) {
             None => self.schedule_run(host, engine, now + cost),
@@ -279,7 +279,7 @@ impl<'p> World<'p> {
                 let socket = &mut machine.sockets[engine];
                 (socket.asleep, socket.sending) = (Some(rest.due), rest.sending);
                 asleep_with = (!rest.sending).then(|| up.usage(engine).unsent_bytes);
-                // A full socket that has room again ends the sleep.
+                // Room in a full socket ends the sleep.
                 let has_room = rest.sending && machine.full_until <= now;
                 let due = if has_room { now + cost } else { machine.clock.when(rest.due) };
                 self.schedule_run(host, engine, due.max(now + cost));
@@ -297,7 +297,7 @@ impl<'p> World<'p> {
         }
     }
 
-    /// Sends bursts of a host, unless it crashes meanwhile.
+    /// Sends bursts of a host, unless it crashes in the meantime.
     fn transmit(&mut self, host: usize, engine: usize, sent: Vec<Sent>) {
         for Sent { from, to, tos, datagrams } in sent {
             for datagram in datagrams {
@@ -320,7 +320,8 @@ impl<'p> World<'p> {
         }
     }
 
-    /// Returns the engine of a host that receives from an address, as the kernel divides peers among sockets.
+    /// Returns the engine of a host that receives from an address; the kernel distributes peers among sockets
+    /// in this way.
     pub(crate) fn engine_for(&self, host: usize, from: SocketAddr) -> usize {
         let SocketAddr::V4(v4) = from else { return 0 };
         let peer = u64::from(u32::from(*v4.ip())) << 16 | u64::from(v4.port());
@@ -338,7 +339,7 @@ impl<'p> World<'p> {
         self.push(self.now + down, Event::Start(host));
     }
 
-    /// Stops a host in order, and starts it again. Every op ends.
+    /// Stops a host in an orderly way and starts it again. Every op ends.
     fn stop(&mut self, host: usize) {
         if !self.halt(host) {
             return;
@@ -346,7 +347,7 @@ impl<'p> World<'p> {
         self.push(self.now + Span::from_ms(5), Event::Start(host));
     }
 
-    /// Stops a host in order. Returns `false` if it is down.
+    /// Stops a host in an orderly way. Returns `false` if the host is down.
     pub(crate) fn halt(&mut self, host: usize) -> bool {
         let Some(up) = &self.machines[host].host else { return false };
         up.stop();
@@ -383,7 +384,7 @@ impl<'p> World<'p> {
         self.machines[host].crash_after = None;
     }
 
-    /// An engine has panicked: meant, if the memory of a region did.
+    /// Handles the panic of an engine. It is intended if the memory of a region panicked.
     fn on_failure(&mut self, host: usize) {
         let machine = &self.machines[host];
         let meant = machine.panicked;
@@ -393,7 +394,7 @@ impl<'p> World<'p> {
         self.stop(host);
     }
 
-    /// Checks the bounds of what an engine holds.
+    /// Checks the bounds of the resources that an engine uses.
     fn check_usage(&mut self, host: usize, engine: usize) {
         let Some(up) = &self.machines[host].host else { return };
         let (usage, plan) = (up.usage(engine), &self.machines[host].plan);

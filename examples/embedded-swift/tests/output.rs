@@ -1,9 +1,9 @@
-//! The output of the example is what Algorithm 1 of Swift gives, and what its first comment shows.
+//! The output of the example matches Algorithm 1 of Swift and the example's first comment.
 
 use std::process::Command;
 
-/// Swift §3.5: 25 us, 1 us for the one switch, and flow scaling. With a range of 100 us between
-/// windows of 0.01 and 100 packets, alpha is 100 us / (10 - 0.1) and beta is -alpha / 10.
+/// Swift §3.5: 25 us, 1 us for the single switch, and flow scaling. With a range of 100 us between windows of
+/// 0.01 and 100 packets, alpha is 100 us / (10 - 0.1) and beta is -alpha / 10.
 fn target(window: f64) -> f64 {
     let alpha = 100.0 / 9.9;
     25.0 + 1.0 + alpha / window.sqrt() - alpha / 10.0

@@ -1,7 +1,6 @@
-//! The command `apus` with one more algorithm, `peak`. Each port that a data packet passes
-//! writes the length of its queue into the packet, unless an earlier queue was longer. The receiver
-//! echoes the length. The sender keeps the longest queue of the path near a target. And with one more path
-//! policy, `second-chance`.
+//! The command `apus` with an additional algorithm, `peak`, and an additional path policy, `second-chance`.
+//! Each port that a data packet passes writes the length of its queue into the packet, unless an earlier queue
+//! was longer. The receiver echoes the length. The sender keeps the longest queue of the path near a target.
 
 mod policy;
 
@@ -139,7 +138,7 @@ impl SwitchHalf for PeakPort {
         }
         Verdict::Forward
     }
-    /// `Signals`: senders obey losses where no switch writes the field.
+    /// `Signals`: senders react to losses if no switch writes the field.
     fn feedback(&self) -> SwitchFeedback {
         SwitchFeedback::Signals
     }

@@ -1,4 +1,4 @@
-//! The example's program, used as a user types it: its algorithm has every command of `apus`.
+//! The example's program, run as a user runs it: its algorithm works with every command of `apus`.
 
 use std::fs;
 use std::io::{BufRead, BufReader};
@@ -10,11 +10,11 @@ use serde_json::Value;
 
 const SCENARIO: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/incast.toml");
 
-/// Two senders and packets of 4096 B of payload with at most 200 B of headers. Below the target each
-/// sender adds one packet per round trip, above it nobody adds any. A sender learns of a crossing one
-/// round trip late, so that the queue passes the target by at most two packets of each. The decrease
-/// is 0.8 times the relative excess, at most 0.8 * 16 / 116 of a window of target, excess and bandwidth-delay
-/// product (100 Gb/s times 5 us = 63 kB): 20 kB, and back to no less than 4 kB below the target.
+/// Two senders and packets of 4096 B of payload with at most 200 B of headers. Below the target each sender
+/// adds one packet per round trip; above it, no sender adds any. A sender learns of a crossing one round trip
+/// late, so the queue exceeds the target by at most two packets of each sender. The decrease is 0.8 times the
+/// relative excess, at most 0.8 * 16 / 116 of a window of target, excess and bandwidth-delay product (100 Gb/s
+/// times 5 us = 63 kB): 20 kB, and back to no less than 4 kB below the target.
 const BAND: f64 = 4.0 * 4296.0;
 
 fn program(arguments: &[&str]) -> Command {
@@ -88,7 +88,7 @@ fn compare_runs_it_beside_swift() {
         median.as_f64().expect("a queue")
     };
     assert_near(queue(own), 100e3);
-    // Swift's target of 25 us and more leaves a queue of some 20 us at 100 Gb/s.
+    // Swift's target of at least 25 us leaves a queue of about 20 us at 100 Gb/s.
     assert!(queue(swift) > 200e3, "{compared:#}");
 }
 
@@ -154,7 +154,7 @@ fn wrong_parameters_are_refused_by_name() {
     assert!(message.contains("`beta` must be above 0 and below 1"), "{message}");
 }
 
-/// A command that runs until the end of the test, and the address that it listens on.
+/// A command that runs until the end of the test, and the address on which it listens.
 struct Running(Child, String);
 
 impl Running {
@@ -201,8 +201,8 @@ fn windows(test: &str, target: &str) -> Vec<f64> {
     windows
 }
 
-/// Repeats `perf` until its windows meet the condition, for a minute at most: on a busy machine a run
-/// may have few round trips, or timeouts.
+/// Repeats `perf` until its windows meet the condition, for at most a minute: on a busy machine a run may have
+/// few round trips, or timeouts.
 fn windows_until(test: &str, target: &str, condition: fn(&[f64]) -> bool) -> Vec<f64> {
     let start = Instant::now();
     loop {
@@ -213,8 +213,9 @@ fn windows_until(test: &str, target: &str, condition: fn(&[f64]) -> bool) -> Vec
     }
 }
 
-/// With a target of one byte every packet that finds a queue is congested: the window stays below the 10 packets of its
-/// start. Without the field, which the switch half writes, it would grow with every acknowledgement.
+/// With a target of one byte every packet that finds a queue is congested, so the window stays below its
+/// initial 10 packets. Without the field, which the switch half writes, the window would grow with every
+/// acknowledgement.
 #[test]
 fn over_udp_the_sender_obeys_the_field_that_the_switch_half_writes() {
     let obeys = |windows: &[f64]| windows.iter().all(|window| *window <= 10.0);
@@ -230,7 +231,7 @@ fn over_udp_the_window_grows_while_the_queue_is_below_the_target() {
     assert!(has_grown(&windows), "{windows:?}");
 }
 
-/// Four pairs of racks on four spines: one path each is a matter of luck, and the policy finds others.
+/// Four pairs of racks on four spines: paths without collisions are chance, and the policy finds other paths.
 #[test]
 fn a_scenario_names_the_path_policy() {
     let arguments = |balancer: &'static str| {

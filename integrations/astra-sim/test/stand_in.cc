@@ -1,5 +1,5 @@
-// Calls the back end in the order in which ASTRA-sim does, with its traps. Prints what it finds, and fails at the first
-// difference. Arguments: the scenario, a star of 8 ranks with 100 Gb/s and links of 1 us.
+// Calls the back end in ASTRA-sim's order, including its special cases. Prints the results, and fails at the first
+// difference. Argument: the scenario, a star of 8 ranks with 100 Gb/s and links of 1 us.
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
@@ -12,7 +12,7 @@ namespace {
 
 using Networks = std::deque<Apus::Network>;
 
-// Set while a function of the back end runs: no handler may run then.
+// True while a function of the back end runs; handlers must not run then.
 bool in_call = false;
 
 void require(bool holds, const char* what) {
@@ -55,8 +55,8 @@ void schedule(Apus::Network& network, long double ns, std::function<void()>* fun
     call([&] { network.sim_schedule({AstraSim::NS, ns}, run_function, function); });
 }
 
-// A ring all-reduce: 2 (N - 1) steps of a part, with one tag for all of them, the next step after a delay of 0 ns, and
-// sends whose argument is NULL. The receive of a step is posted after the message of a faster neighbour was sent.
+// Ring all-reduce: 2 (N - 1) steps of a part, all with one tag. The next step follows after a delay of 0 ns, and the
+// argument of sends is NULL. The receive of a step may be posted after a faster neighbour has sent the message.
 void ring(const char* scenario) {
     Apus::Fabric fabric(scenario);
     Networks all = networks(fabric);
@@ -90,7 +90,8 @@ void ring(const char* scenario) {
     std::printf("ring %.4f us\n", last / 1e3);
 }
 
-// Several messages of one key are under way: the n-th receive takes the n-th message, posted before it or after.
+// Several messages with one key are in flight: the n-th receive takes the n-th message, whether it is posted before or
+// after.
 void equal_keys(const char* scenario) {
     Apus::Fabric fabric(scenario);
     Networks all = networks(fabric);
@@ -106,7 +107,7 @@ void equal_keys(const char* scenario) {
     receive(all[1], 0, 7, 1000000, &second);
     send(all[0], 1, 7, 1000000, nullptr);
     send(all[0], 1, 7, 100, nullptr);
-    // Another source and another tag do not match.
+    // A different source or a different tag does not match.
     send(all[2], 1, 7, 1000, nullptr);
     send(all[0], 1, 8, 1000, nullptr);
     std::function<void()> late = [&] { receive(all[1], 0, 7, 100, &third); };
@@ -117,7 +118,7 @@ void equal_keys(const char* scenario) {
     std::printf("keys %s\n", order.c_str());
 }
 
-// A rank that waits for a message that nobody sends is named, and the run does not hang.
+// If a rank waits for a message that is never sent, the error names the rank, and the run does not hang.
 void unfinished(const char* scenario) {
     Apus::Fabric fabric(scenario);
     Networks all = networks(fabric);
@@ -137,7 +138,7 @@ void unfinished(const char* scenario) {
     require(false, "an unfinished rank is an error");
 }
 
-// A wrong call within a handler ends the run with its text; outside of a run it throws at once.
+// An invalid call within a handler ends the run with its error text; outside a run it throws at once.
 void refused(const char* scenario) {
     Apus::Fabric fabric(scenario);
     Networks all = networks(fabric);

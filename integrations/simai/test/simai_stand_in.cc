@@ -1,5 +1,5 @@
-// Calls the back end as SimAI's model of NCCL does, with its traps. Prints what it finds, and fails at the first
-// difference. Arguments: the scenario, a star of 8 ranks with 100 Gb/s and links of 1 us.
+// Calls the back end like SimAI's model of NCCL, including its special cases. Prints the results, and fails at the
+// first difference. Argument: the scenario, a star of 8 ranks with 100 Gb/s and links of 1 us.
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
@@ -15,7 +15,7 @@ namespace {
 using namespace AstraSim;
 using Apus::SimAi::Network;
 
-// Set while a function of the back end runs: no handler may run then.
+// True while a function of the back end runs; handlers must not run then.
 bool in_call = false;
 
 void require(bool holds, const char* what) {
@@ -25,7 +25,7 @@ void require(bool holds, const char* what) {
     }
 }
 
-// The arguments of SimAI's handlers, with what the handler does.
+// Arguments of SimAI's handlers, together with the action of the handler.
 struct Received : RecvPacketEventHadndlerData {
     std::function<void(const ncclFlowTag&)> then;
 };
@@ -33,7 +33,7 @@ struct Sent : SendPacketEventHandlerData {
     std::function<void(const ncclFlowTag&)> then;
 };
 
-// As SimAI's handler: the argument is the basic type, whose event names the whole type.
+// Works like SimAI's handler: the argument is the base type, and its event identifies the full type.
 void handle(void* argument) {
     require(!in_call, "no handler runs within a call");
     auto* data = static_cast<BasicEventHandlerData*>(argument);
@@ -65,7 +65,7 @@ struct World {
 
     Network& rank(int number) { return ranks[static_cast<std::size_t>(number)]; }
 
-    // The tag of a flow stands in the request, and the parameter has another number.
+    // The request contains the tag of the flow; the parameter `tag` has a different number.
     void send(int from, int to, std::uint64_t bytes, const ncclFlowTag& tag,
               std::function<void(const ncclFlowTag&)> then = [](const ncclFlowTag&) {}) {
         auto* data = new Sent;
@@ -78,7 +78,7 @@ struct World {
         in_call = false;
     }
 
-    // The tag of a receive stands in the argument.
+    // The argument contains the tag of the receive.
     void receive(int from, int to, std::uint64_t bytes, int tag, std::function<void(const ncclFlowTag&)> then) {
         auto* data = new Received;
         data->event = EventType::PacketReceived;
@@ -110,8 +110,8 @@ ncclFlowTag flow(int tag, int number, std::vector<int> next = {}) {
     return flow;
 }
 
-// A ring all-reduce: flow `step * 8 + rank` goes from the rank to the next, and the flow that has arrived names the flow that
-// the receiver sends next. The tag of a flow is its step.
+// Ring all-reduce: flow `step * 8 + rank` goes from a rank to the next one. The arrived flow names the flow that the
+// receiver sends next. The tag of a flow is its step.
 void ring(const char* scenario) {
     World world(scenario, 0);
     const int ranks = world.fabric.ranks();
@@ -144,8 +144,8 @@ void ring(const char* scenario) {
     std::printf("ring %.4f us\n", last);
 }
 
-// Of several receives of a key that wait, the first counts. Messages that come before their receives wait, each with its tag;
-// the size of a receive is not that of its message.
+// Of several waiting receives with a key, the first one counts. Messages that arrive before their receives wait, each
+// with its tag. The size of a receive is not that of its message.
 void keys(const char* scenario) {
     World world(scenario, 0);
     std::string order;
@@ -173,7 +173,7 @@ void keys(const char* scenario) {
     std::printf("keys %s\n", order.c_str());
 }
 
-// A message leaves after the latency of sends, and one of 0 bytes is a byte.
+// A message leaves after the send latency, and a message of 0 bytes is sent as one byte.
 void latency(const char* scenario) {
     double without = 0, with = 0;
     for (const std::uint64_t ps : {0ULL, 6000000ULL}) {

@@ -1,4 +1,4 @@
-//! Events and allowances as objects of Python: times in seconds, sizes in bytes, rates in bits per second.
+//! Events and allowances as Python objects: times in seconds, sizes in bytes, rates in bits per second.
 
 use apus_cc::{
     AckEvent as Ack, Allowance as Allowed, FlowInfo as Flow, LossEvent as Loss, Pacing,
@@ -23,7 +23,7 @@ pub fn seconds(ps: u64) -> f64 {
 /// # Errors
 /// If it is negative, not finite, or longer than a day.
 pub fn span(seconds: f64, what: &str) -> PyResult<Span> {
-    // Rationale: a longer time is a mistake of units.
+    // Rationale: a longer time is probably a mistake of units.
     if (0.0..=86_400.0).contains(&seconds) {
         return Ok(Span::from_ps_f64(seconds * PS));
     }
@@ -36,7 +36,7 @@ pub fn span(seconds: f64, what: &str) -> PyResult<Span> {
 /// If it is negative, not finite, or beyond the last time.
 pub fn time(seconds: f64, what: &str) -> PyResult<Time> {
     let ps = seconds * PS;
-    // The nearest number to `u64::MAX` is 2^64, which is beyond it.
+    // The floating-point number nearest to `u64::MAX` is 2^64, which is beyond the limit.
     if (0.0..u64::MAX as f64).contains(&ps) {
         return Ok(Time::from_ps(ps.round() as u64));
     }
@@ -44,7 +44,7 @@ pub fn time(seconds: f64, what: &str) -> PyResult<Time> {
     Err(PyValueError::new_err(format!("{what} must be from 0 to {last:.0} seconds, not {seconds}")))
 }
 
-/// Returns a number or a truth value as Python writes it.
+/// Returns a number or a boolean as a Python literal.
 fn literal(value: impl std::fmt::Debug) -> String {
     match format!("{value:?}").as_str() {
         "true" => "True".to_owned(),
@@ -53,7 +53,7 @@ fn literal(value: impl std::fmt::Debug) -> String {
     }
 }
 
-/// Declares a class of events: its attributes, and their defaults in calls by name.
+/// Declares a class of events: its attributes, and the defaults of its keyword arguments.
 macro_rules! events {
     ($($(#[$doc:meta])* $name:ident { $($(#[$own:meta])* $field:ident: $type:ty = $default:expr,)+ })+) => {
         $(

@@ -1,8 +1,8 @@
-//! Algorithms in Python: classes that run beside the built-in algorithms, in the simulator and over UDP.
+//! Algorithms in Python: classes that run next to the built-in algorithms, in the simulator and over UDP.
 //!
 //! A class is registered under a name ([`register_algorithm`]). Its description stays until the process ends, because
-//! it is `'static` in the layers below; classes of one name and description share it. Each flow has an object of the
-//! class, which [`sender`] calls with the interpreter's lock.
+//! it is `'static` in the layers below; classes with the same name and description share it. Each flow has an object of
+//! the class, and [`sender`] calls it while holding the interpreter's lock.
 
 mod declaration;
 pub mod events;
@@ -30,15 +30,15 @@ use crate::errors;
 use declaration::{Declaration, Description, Hooks};
 use sender::PySender;
 
-/// An algorithm whose sender half is a class of Python. Switches take no part.
+/// An algorithm whose sender half is a Python class. Switches do not take part.
 struct PyAlgorithm {
     info: &'static AlgorithmInfo,
     description: Description,
-    /// The class that scenarios take that are read from now on.
+    /// Class for scenarios that are read from now on.
     class: Mutex<Arc<Class>>,
 }
 
-/// A class of Python, and the methods that it has.
+/// A Python class, and the methods that it defines.
 struct Class {
     class: Py<PyAny>,
     /// Name of the class, for errors.
@@ -48,11 +48,11 @@ struct Class {
     implementation: String,
 }
 
-/// What [`register_algorithm`] has registered.
+/// The algorithms that [`register_algorithm`] has registered.
 struct Registered {
-    /// Every algorithm of this process.
+    /// All algorithms of this process.
     all: Vec<&'static PyAlgorithm>,
-    /// Those that scenarios may name: one per name.
+    /// Algorithms that scenarios may name: one per name.
     current: Vec<&'static PyAlgorithm>,
 }
 
@@ -97,8 +97,8 @@ pub fn register_algorithm(
     Ok(())
 }
 
-/// Returns the parameters of a registered algorithm as its objects get them: those that are `given`, and
-/// the defaults of the others.
+/// Returns the parameters of a registered algorithm in the form that its objects receive: the `given` values, and
+/// defaults for all others.
 #[pyfunction]
 pub fn algorithm_parameters<'py>(
     py: Python<'py>,
@@ -114,13 +114,13 @@ pub fn algorithm_parameters<'py>(
     }
 }
 
-/// Returns the factory of an algorithm in Python; `None` for another algorithm.
+/// Returns the factory of a Python algorithm; `None` for any other algorithm.
 pub fn factory(config: &AlgorithmConfig) -> Option<&PyFactory> {
     let foreign: &dyn Any = config.foreign()?;
     foreign.downcast_ref().map(|SharedFactory(factory)| &**factory)
 }
 
-/// Returns the classes of Python that a run uses, by the names of their algorithms.
+/// Returns the Python classes that a run uses, by the names of their algorithms.
 pub fn classes(py: Python<'_>, setup: &Setup) -> Vec<(&'static str, Py<PyAny>, String)> {
     let mut classes: Vec<(&str, Py<PyAny>, String)> = Vec::new();
     for (_, config) in setup.algorithms() {
@@ -133,12 +133,12 @@ pub fn classes(py: Python<'_>, setup: &Setup) -> Vec<(&'static str, Py<PyAny>, S
     classes
 }
 
-/// Returns `true` if a run calls Python, so that its threads wait for the interpreter's lock.
+/// Returns `true` if a run calls Python, so that its threads compete for the interpreter's lock.
 pub fn calls_python(setup: &Setup) -> bool {
     setup.algorithms().any(|(_, config)| factory(config).is_some())
 }
 
-/// Returns the exception of an algorithm in Python that failed when no run had begun.
+/// Returns the exception of a Python algorithm that failed before any run began.
 pub fn failure(py: Python<'_>, fault: Fault) -> PyErr {
     let error = errors::of_input(&fault.message);
     error.set_cause(py, exception_of(fault));
@@ -149,7 +149,7 @@ fn exception_of(fault: Fault) -> Option<PyErr> {
     fault.cause.downcast().ok().map(|error| *error)
 }
 
-/// Returns the exception of an algorithm in Python that ended one of the watched runs.
+/// Returns the exception of a Python algorithm that ended one of the watched runs.
 pub fn take_exception(watch: &Watch) -> Option<PyErr> {
     exception_of(watch.take_fault()?)
 }
@@ -185,7 +185,7 @@ impl ForeignAlgorithm for PyAlgorithm {
     }
 }
 
-/// Returns the values of all parameters in the units of Python: seconds, bytes, bits per second.
+/// Returns the values of all parameters in Python's units: seconds, bytes, bits per second.
 fn values<'py>(
     py: Python<'py>,
     info: &AlgorithmInfo,
@@ -207,19 +207,18 @@ fn values<'py>(
     Ok(values)
 }
 
-/// An algorithm in Python with its parameters.
+/// A Python algorithm with its parameters.
 pub struct PyFactory {
     class: Arc<Class>,
     parameters: Py<PyDict>,
     rto: RtoRule,
-    /// The exception that ended an engine over UDP. A run of the simulator ends with a
-    /// [`Fault`](apus_sim::Fault) instead.
+    /// Exception that ended an engine over UDP. A run of the simulator ends with a [`Fault`](apus_sim::Fault) instead.
     raised: Mutex<Option<PyErr>>,
 }
 
 #[cfg(all(feature = "real", target_os = "linux"))]
 impl PyFactory {
-    /// Returns the first exception of its flows.
+    /// Returns the first exception of the algorithm's flows.
     pub fn raised(&self, py: Python<'_>) -> Option<PyErr> {
         let raised = self.raised.lock().unwrap_or_else(PoisonError::into_inner);
         raised.as_ref().map(|error| error.clone_ref(py))
@@ -232,7 +231,7 @@ impl fmt::Debug for PyFactory {
     }
 }
 
-/// A factory that its flows share.
+/// Factory shared by the flows of an algorithm.
 #[derive(Debug)]
 struct SharedFactory(Arc<PyFactory>);
 

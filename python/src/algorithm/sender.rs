@@ -1,7 +1,7 @@
-//! The sender half of an algorithm in Python: an object of its class per flow.
+//! Sender half of a Python algorithm: an object of its class per flow.
 //!
-//! The allowance and the other answers depend only on events, so they are asked once after each event and
-//! kept: polls of the transport need no interpreter.
+//! The allowance and the other results change only with events. They are queried once after each event and kept, so
+//! polls of the transport do not need the interpreter.
 
 use std::fmt;
 use std::sync::{Arc, PoisonError};
@@ -21,21 +21,21 @@ use pyo3::types::{PyFloat, PyTraceback};
 use super::thread::keep_state;
 use super::{PyFactory, events};
 
-/// See the module.
+/// Sender half of one flow; see the module.
 pub struct PySender {
     factory: Arc<PyFactory>,
     flow: Py<PyAny>,
     allowance: Allowance,
     rtt: RttEstimator,
     backoff: Backoff,
-    /// The timeout of the class, if it has its own rule.
+    /// Timeout of the class, if it defines its own rule.
     rto: Option<Span>,
     timer: Option<Time>,
     label: u32,
 }
 
 impl PySender {
-    /// Makes the object of a new flow.
+    /// Creates the object of a new flow.
     pub fn new(factory: Arc<PyFactory>, flow: &FlowInfo) -> Self {
         let flow = events::FlowInfo::from(flow);
         let allowance = Allowance { window: 1.0, pacing: Pacing::AckClocked };
@@ -57,7 +57,7 @@ impl PySender {
         })
     }
 
-    /// Calls a method of the flow's object with an event, then asks for its answers.
+    /// Calls a method of the flow's object with an event, then queries its results.
     #[inline]
     fn call(
         &mut self,
@@ -70,7 +70,7 @@ impl PySender {
         });
     }
 
-    /// Asks the object for its answers after an event.
+    /// Queries the results of the object after an event.
     fn after(&mut self, py: Python<'_>, called: PyResult<()>) {
         if let Err(error) = called.and_then(|()| self.ask(py)) {
             raise(py, &self.factory, error);
@@ -107,7 +107,7 @@ fn ack_clocked(window: f64) -> PyResult<Allowance> {
     Ok(Allowance { window: events::window_of(window)?, pacing: Pacing::AckClocked })
 }
 
-/// Ends the run, or the engine, with an exception of the algorithm.
+/// Ends the run or the engine with an exception of the algorithm.
 fn raise(py: Python<'_>, factory: &PyFactory, error: PyErr) -> ! {
     let place = error.traceback(py).and_then(|traceback| innermost(&traceback).ok());
     let place = place.map_or(String::new(), |place| format!(" ({place})"));
@@ -118,7 +118,7 @@ fn raise(py: Python<'_>, factory: &PyFactory, error: PyErr) -> ! {
     Fault { message, cause: Box::new(error) }.raise()
 }
 
-/// Returns file, line and function of the innermost frame.
+/// Returns file, line and function of the innermost stack frame.
 fn innermost(traceback: &Bound<'_, PyTraceback>) -> PyResult<String> {
     let mut frame = traceback.clone().into_any();
     loop {
@@ -133,7 +133,7 @@ fn innermost(traceback: &Bound<'_, PyTraceback>) -> PyResult<String> {
     Ok(format!("{file}:{}, {function}", frame.getattr("tb_lineno")?))
 }
 
-/// A copy with its own state: `copy.deepcopy`.
+/// Copies the object with its own state, by `copy.deepcopy`.
 impl Clone for PySender {
     fn clone(&self) -> Self {
         let flow = Python::attach(|py| {
@@ -207,7 +207,7 @@ impl Sender for PySender {
             _ => Span::ZERO,
         };
         let rto = self.rtt.rto(&self.factory.rto, gap);
-        // Without a window a timeout that is too short would expire again and again.
+        // No window limits the flow, so a timeout that is too short would expire again and again.
         if self.allowance.window.is_infinite() {
             self.backoff.applied(rto, &self.factory.rto)
         } else {
@@ -234,11 +234,12 @@ impl Sender for PySender {
     }
 
     fn on_timer(&mut self, now: Time) {
-        // Without it an exception would leave a timer that has expired.
+        // Cleared first, because otherwise an exception would leave an expired timer.
         let expired = self.timer.take();
         let seconds = events::seconds(now.as_ps());
         self.call(|py, flow| flow.call_method1(intern!(py, "on_timer"), (seconds,)));
-        // A periodic timer may catch up with the time in several steps. One that does not advance would expire for ever.
+        // A periodic timer may need several steps to reach the current time. A timer that does not advance would expire
+        // forever.
         if let Some(at) = self.timer.filter(|at| *at <= now && Some(*at) <= expired) {
             self.timer = None;
             let at = events::seconds(at.as_ps());

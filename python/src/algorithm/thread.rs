@@ -1,12 +1,12 @@
-//! The state that the interpreter has for a thread.
+//! The interpreter's state for a thread.
 //!
-//! A thread that Python did not start, such as that of an engine or of a part of a run, would make its state at each
-//! event of an algorithm and delete it afterwards, which takes longer than the event.
+//! A thread that Python did not start, such as that of an engine or of a part of a run, would create this state at each
+//! event of an algorithm and delete it afterwards. That takes longer than the event.
 #![expect(unsafe_code, reason = "pyo3 keeps the state of a thread only within a call")]
 
 use pyo3::ffi;
 
-/// Keeps the interpreter's state of this thread, which must not have the interpreter's lock, until the thread ends.
+/// Keeps the interpreter's state of this thread until the thread ends. The thread must not hold the interpreter's lock.
 #[inline]
 pub fn keep_state() {
     STATE.with(|_| {});
@@ -16,7 +16,7 @@ thread_local! {
     static STATE: Kept = Kept::new();
 }
 
-/// A state of this thread that was made here; `None` if the thread had one.
+/// State of this thread that was created here; `None` if the thread already had one.
 struct Kept(Option<Made>);
 
 struct Made {
@@ -42,10 +42,10 @@ impl Kept {
 impl Drop for Kept {
     fn drop(&mut self) {
         let Some(Made { before, state }) = self.0.take() else { return };
-        // SAFETY: a destructor of a thread runs in no call of Python's, so that the thread does not have the lock; the
-        // state is that of this thread and still there, because every other user of it has given back what it took.
+        // SAFETY: a thread's destructor does not run within a call of Python, so the thread does not hold the lock. The
+        // state belongs to this thread and still exists, because every other user of it has released what it acquired.
         unsafe { ffi::PyEval_RestoreThread(state) };
-        // SAFETY: this is the other end of `PyGILState_Ensure`, with its answer.
+        // SAFETY: the counterpart of `PyGILState_Ensure`, with the value that it returned.
         unsafe { ffi::PyGILState_Release(before) };
     }
 }

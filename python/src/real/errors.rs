@@ -1,4 +1,4 @@
-//! Errors of the transport as exceptions of the package. Their classes are in `apus/errors.py`.
+//! Converts errors of the transport to exceptions of the package; their classes are in `apus/errors.py`.
 
 use std::error::Error;
 
@@ -16,7 +16,7 @@ mod python {
     pyo3::import_exception!(apus.errors, OpError);
 }
 
-/// Why a wait ended without a value.
+/// Reason why a wait ended without a value.
 #[derive(Debug)]
 pub enum Failure {
     Connect(ConnectError),
@@ -38,7 +38,7 @@ impl From<Failure> for PyErr {
 }
 
 impl Failure {
-    /// Whether it ended because an engine failed, as the exception of an algorithm lets it.
+    /// Returns `true` if an engine failed, as it does after an exception of an algorithm.
     pub fn is_of_engine(&self) -> bool {
         use apus_udp::Cause;
         match self {
@@ -52,7 +52,7 @@ impl Failure {
     }
 }
 
-/// Returns the exception of an op that was not accepted.
+/// Returns the exception for an op that was not accepted.
 pub fn of_submit(error: SubmitError) -> PyErr {
     match error {
         SubmitError::Full => python::FullError::new_err((error.to_string(), false)),
@@ -64,7 +64,7 @@ pub fn of_submit(error: SubmitError) -> PyErr {
     }
 }
 
-/// Returns the exception of a host that cannot start.
+/// Returns the exception for a host that cannot start.
 pub fn of_start(error: &StartError) -> PyErr {
     match error {
         StartError::Setting(what) => of_input(what),
@@ -72,12 +72,12 @@ pub fn of_start(error: &StartError) -> PyErr {
     }
 }
 
-/// Returns the exception of a service that the system refuses.
+/// Returns the exception for a service that the system refuses.
 pub fn of_system(error: &dyn Error) -> PyErr {
     python::HostError::new_err(error.to_string())
 }
 
-/// Returns the exception of an access to a word of a region.
+/// Returns the exception for a failed access to a word of a region.
 pub fn of_word(error: &WordError) -> PyErr {
     match error {
         WordError::Unaligned { .. } => PyValueError::new_err(error.to_string()),

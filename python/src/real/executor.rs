@@ -1,5 +1,5 @@
-//! Ops that wait in an event loop of asyncio: an engine that ends one writes to an eventfd, which the loop
-//! watches. No thread of an engine waits for the interpreter.
+//! Ops that wait in an event loop of asyncio. An engine that ends an op writes to an eventfd, which the loop watches,
+//! so no engine thread waits for the interpreter.
 
 use std::collections::HashMap;
 use std::os::fd::{AsRawFd, OwnedFd};
@@ -14,15 +14,15 @@ use rustix::event::{EventfdFlags, eventfd};
 use super::errors::of_system;
 use super::op::Op;
 
-/// The ops that can go on.
+/// Ops that can continue.
 struct Ready {
     numbers: Mutex<Vec<usize>>,
     event: OwnedFd,
-    /// Whether the event was written since the loop has read it.
+    /// `true` if the eventfd was written after the loop last read it.
     written: AtomicBool,
 }
 
-/// Wakes one op.
+/// Waker of one op.
 struct OpWaker {
     number: usize,
     ready: Arc<Ready>,
@@ -37,7 +37,7 @@ impl Wake for OpWaker {
         let ready = &self.ready;
         ready.numbers.lock().unwrap_or_else(PoisonError::into_inner).push(self.number);
         if !ready.written.swap(true, Ordering::SeqCst) {
-            // It fails only if the count overflows, which a single unread write cannot.
+            // The write fails only if the counter overflows, which a single unread write cannot cause.
             let _ = rustix::io::write(&ready.event, &1_u64.to_ne_bytes());
         }
     }
@@ -47,7 +47,7 @@ impl Wake for OpWaker {
 #[pyclass(frozen, module = "apus._native")]
 pub struct Executor {
     ready: Arc<Ready>,
-    /// The futures of asyncio that tell their tasks to poll an op again. A future is named by its address.
+    /// Futures of asyncio whose tasks poll an op again. A future is identified by its address.
     waiting: Mutex<HashMap<usize, Py<PyAny>>>,
 }
 
@@ -86,7 +86,7 @@ impl Executor {
         match op.get().poll(py, &waker)? {
             Some(ended) => ended.map(|value| Some((value,))),
             None => {
-                // The loop, which calls `run`, is the caller.
+                // The event loop, which calls `run`, is the caller.
                 self.waiting().insert(number, future);
                 Ok(None)
             }
@@ -109,7 +109,7 @@ impl Executor {
         drop(ready);
         for number in numbers {
             let Some(future) = self.waiting().remove(&number) else { continue };
-            // It may have been cancelled.
+            // The future may have been cancelled.
             if !future.call_method0(py, intern!(py, "done"))?.is_truthy(py)? {
                 future.call_method1(py, intern!(py, "set_result"), (py.None(),))?;
             }

@@ -31,13 +31,13 @@ pub struct Engines {
 }
 
 impl Engines {
-    /// Returns the exception of an algorithm in Python that ended an engine.
+    /// Returns the exception of a Python algorithm that ended an engine.
     pub fn raised(&self, py: Python<'_>) -> Option<PyErr> {
         algorithm::factory(&self.algorithm).and_then(|factory| factory.raised(py))
     }
 }
 
-/// Settings of a host; those that are `None` have their defaults.
+/// Settings of a host; `None` stands for the default.
 #[derive(FromPyObject)]
 #[pyo3(from_item_all)]
 pub struct HostOptions {
@@ -160,8 +160,9 @@ impl HostOptions {
     }
 }
 
-/// Returns a hook that calls a function of Python with the address, key and name of a peer. What it returns is the reason of
-/// a refusal; `None` accepts. An exception refuses, and is reported as the interpreter reports those that nobody handles.
+/// Returns a hook that calls a Python function with the address, key and name of a peer. If the function returns a
+/// text, it is the reason of a refusal; `None` accepts. An exception refuses too, and is reported as the interpreter
+/// reports unhandled exceptions.
 fn accept_hook(decide: Py<PyAny>) -> AcceptHook {
     let decide = Detached::new(decide);
     AcceptHook::new(move |incoming| {
@@ -174,12 +175,12 @@ fn accept_hook(decide: Py<PyAny>) -> AcceptHook {
                 Some("its accept hook failed".to_owned())
             })
         });
-        // Without an interpreter the process ends.
+        // Without an interpreter the process is ending.
         asked.unwrap_or_else(|| Some("the host ends".to_owned())).map_or(Ok(()), Err)
     })
 }
 
-/// Returns the address of a text.
+/// Parses an address.
 fn address(py: Python<'_>, text: &str) -> PyResult<SocketAddr> {
     let found = py.detach(|| text.to_socket_addrs().map(|mut found| found.next()));
     match found {
@@ -249,7 +250,7 @@ impl Host {
         let started = py.detach(|| Fault::caught(|| apus_udp::Host::start(config)));
         let host = match started {
             Ok(host) => Arc::new(host.map_err(|error| of_start(&error))?),
-            // The first call of an algorithm in Python.
+            // Creating the host called the Python algorithm for the first time.
             Err(fault) => {
                 let raised = algorithm::factory(&algorithm).and_then(|factory| factory.raised(py));
                 return Err(raised.unwrap_or_else(|| of_input(&fault.message)));

@@ -1,8 +1,8 @@
-//! Memory that Python and engines share, by the buffer protocol.
+//! Memory that Python and engines share through the buffer protocol.
 //!
-//! Engines access this memory without the interpreter's lock, like a NIC: what Python reads or writes at the
-//! same time may be in part from before and in part from after. Besides `region.rs`, which
-//! passes the memory on, only `algorithm/thread.rs` has `unsafe` code.
+//! Like a NIC, engines access this memory without the interpreter's lock: a concurrent read or write in Python may see
+//! some bytes from before and some from after. In addition to `region.rs`, which passes the memory on, only
+//! `algorithm/thread.rs` has `unsafe` code.
 #![expect(
     unsafe_code,
     reason = "memory of objects of Python and of regions, and the buffer protocol"
@@ -22,25 +22,25 @@ use pyo3::pybacked::PyBackedBytes;
 use pyo3::types::PyBytes;
 use pyo3::{PyErr, ffi};
 
-/// Buffers that engines do not use any more. Their release needs the interpreter's lock, for which an engine
-/// does not wait: the next call of Python releases them.
+/// Buffers that engines no longer use. Their release needs the interpreter's lock, for which an engine does not wait,
+/// so the next call from Python releases them.
 static UNUSED: Mutex<Vec<PyUntypedBuffer>> = Mutex::new(Vec::new());
 
-/// Releases the buffers that engines do not use any more.
+/// Releases the buffers that engines no longer use.
 pub fn release_unused(py: Python<'_>) {
     let unused = std::mem::take(&mut *UNUSED.lock().unwrap_or_else(PoisonError::into_inner));
-    // An exporter may run code of Python, so that the list is not locked.
+    // An exporter may run Python code, so the list is not locked here.
     unused.into_iter().for_each(|buffer| buffer.release(py));
 }
 
-/// The buffer of an object of Python: it can neither move nor change its length.
+/// Buffer of a Python object, which can neither move nor change its length.
 struct Pinned {
     buffer: Option<PyUntypedBuffer>,
     start: *mut u8,
     length: usize,
 }
 
-// SAFETY: the exporter keeps the memory at its place until the buffer is released, on whatever thread.
+// SAFETY: the exporter keeps the memory in place until the buffer is released, on whatever thread.
 unsafe impl Send for Pinned {}
 // SAFETY: as above; accesses through shared references only copy bytes.
 unsafe impl Sync for Pinned {}
@@ -69,8 +69,8 @@ impl Drop for Pinned {
 
 impl AsRef<[u8]> for Pinned {
     fn as_ref(&self) -> &[u8] {
-        // SAFETY: valid for `length` bytes while the buffer is held. Python may change bytes meanwhile, of which
-        // an engine copies either value.
+        // SAFETY: valid for `length` bytes while the buffer is held. Python may change bytes meanwhile; an engine then
+        // copies either the old or the new value.
         unsafe { std::slice::from_raw_parts(self.start, self.length) }
     }
 }
@@ -87,8 +87,8 @@ impl Memory for Pinned {
     }
 }
 
-/// Returns the bytes of an object to send. They are not copied: the object stays as it is until they are
-/// dropped, unless Python changes bytes in place.
+/// Returns the bytes of an object to send, without copying them. The object is kept until they are dropped, and stays
+/// unchanged unless Python modifies bytes in place.
 pub fn to_send(object: &Bound<'_, PyAny>) -> PyResult<Bytes> {
     if let Ok(bytes) = object.cast::<PyBytes>() {
         return Ok(Bytes::from_owner(PyBackedBytes::from(bytes.clone())));
@@ -101,10 +101,10 @@ pub fn to_fill(object: &Bound<'_, PyAny>) -> PyResult<Box<dyn Memory>> {
     Ok(Box::new(Pinned::new(object, true)?))
 }
 
-/// Returns `count` values of zeros, which take no memory of the machine before they are used; `None` if the system refuses.
+/// Returns `count` zero values, which occupy physical memory only once they are used; `None` if the system refuses.
 ///
 /// # Safety
-/// Zeros are a valid `T`.
+/// All bits zero must be a valid `T`.
 unsafe fn zeros<T>(count: usize) -> Option<Vec<T>> {
     let layout = Layout::array::<T>(count).ok()?;
     if layout.size() == 0 {
@@ -115,7 +115,8 @@ unsafe fn zeros<T>(count: usize) -> Option<Vec<T>> {
     if start.is_null() {
         return None;
     }
-    // SAFETY: the global allocator made the memory for `count` values, and zeros are valid ones, as the caller says.
+    // SAFETY: the global allocator provided the memory for `count` values, and zeros are valid values by the caller's
+    // guarantee.
     Some(unsafe { Vec::from_raw_parts(start.cast(), count, count) })
 }
 
@@ -126,33 +127,33 @@ fn refused(length: usize) -> PyErr {
 /// Returns `length` bytes as the target of a read.
 ///
 /// # Errors
-/// `MemoryError` if the system refuses them.
+/// `MemoryError` if the system refuses the memory.
 pub fn bytes_to_fill(length: usize) -> PyResult<Vec<u8>> {
     // SAFETY: a byte may be 0.
     unsafe { zeros(length) }.ok_or_else(|| refused(length))
 }
 
-/// Memory of a region: that of an object of Python, or own memory.
+/// Memory of a region: that of a Python object, or its own memory.
 pub enum Shared {
-    /// Own memory, aligned for words.
+    /// Own memory, aligned to words.
     Own { words: Box<[UnsafeCell<u64>]>, length: usize },
-    /// Memory of an object.
+    /// Memory of a Python object.
     Of(Object),
 }
 
-/// The buffer of an object in a region.
+/// Buffer of a Python object in a region.
 pub struct Object(Pinned);
 
-// SAFETY: `UnsafeCell` only lets accesses from several places in; all of them copy bytes.
+// SAFETY: `UnsafeCell` allows accesses from several threads; all of them only copy bytes.
 unsafe impl Sync for Shared {}
 
 impl Shared {
     /// Returns `length` bytes, all 0.
     ///
     /// # Errors
-    /// `MemoryError` if the system refuses them.
+    /// `MemoryError` if the system refuses the memory.
     pub fn zeros(length: usize) -> PyResult<Self> {
-        // SAFETY: a word may be 0, and a cell is as the word in it.
+        // SAFETY: a word may be 0, and a cell has the layout of the word in it.
         let words = unsafe { zeros::<UnsafeCell<u64>>(length.div_ceil(8)) };
         let words = words.ok_or_else(|| refused(length))?.into_boxed_slice();
         Ok(Self::Own { words, length })
@@ -177,10 +178,10 @@ impl Shared {
         }
     }
 
-    /// Fills a view of the bytes for `owner`, which keeps this memory.
+    /// Fills a view of the bytes on behalf of `owner`, which keeps this memory.
     ///
     /// # Safety
-    /// `view` is that of a call of `__getbuffer__`.
+    /// `view` must be that of a call to `__getbuffer__`.
     pub unsafe fn fill_view(
         &self,
         owner: Bound<'_, PyAny>,
@@ -188,25 +189,25 @@ impl Shared {
         flags: c_int,
     ) -> PyResult<()> {
         let (start, length) = (self.start().cast(), self.len() as ffi::Py_ssize_t);
-        // SAFETY: `start` is valid for `length` bytes, and writable, as long as `owner`, to which the view gets a
-        // reference of its own.
+        // SAFETY: `start` is valid for `length` bytes, and writable, as long as `owner` exists; the view gets its own
+        // reference to `owner`.
         let filled =
             unsafe { ffi::PyBuffer_FillInfo(view, owner.as_ptr(), start, length, 0, flags) };
         if filled == 0 { Ok(()) } else { Err(PyErr::fetch(owner.py())) }
     }
 }
 
-/// The memory of a region, as its engines have it.
+/// Memory of a region as the engines use it.
 pub struct OfRegion(pub Arc<Shared>);
 
 impl Memory for OfRegion {
     fn bytes(&self) -> &[u8] {
-        // SAFETY: valid for this length as long as `self.0`. Python may change bytes meanwhile.
+        // SAFETY: valid for this length as long as `self.0` exists. Python may change bytes meanwhile.
         unsafe { std::slice::from_raw_parts(self.0.start(), self.0.len()) }
     }
 
     fn bytes_mut(&mut self) -> &mut [u8] {
-        // SAFETY: as above, and writable: `Region` registers memory that is not only for reading.
+        // SAFETY: as above, and writable: `Region` registers only writable memory.
         unsafe { std::slice::from_raw_parts_mut(self.0.start(), self.0.len()) }
     }
 }

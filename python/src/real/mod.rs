@@ -1,8 +1,8 @@
 //! The transport over UDP: hosts, connections, ops and regions as Python classes.
 //!
-//! No call into the transport holds the interpreter's lock: an engine may hold its own lock while an algorithm
-//! in Python waits for the interpreter's. Handles are therefore [`Detached`], so that their destructors, which
-//! may wait for an engine, hold no lock either.
+//! No call into the transport holds the interpreter's lock: an engine may hold its own lock while a Python algorithm
+//! waits for the interpreter's. Handles are therefore [`Detached`], so that their destructors, which may wait for an
+//! engine, do not hold the interpreter's lock either.
 
 mod connection;
 mod errors;
@@ -19,7 +19,7 @@ use apus_udp::forks;
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 
-/// Time between two looks at signals of a blocking call. Rationale: shorter than what a person notices.
+/// Time between two checks for signals in a blocking call. Rationale: shorter than a person notices.
 const TICK: Duration = Duration::from_millis(50);
 
 /// Adds the classes to the module.
@@ -33,36 +33,36 @@ pub fn add_to(module: &Bound<'_, PyModule>) -> PyResult<()> {
     Ok(())
 }
 
-/// Returns when a wait of `timeout` seconds ends; `None` if it has no limit.
+/// Returns the time at which a wait of `timeout` seconds ends; `None` if it has no limit.
 ///
 /// # Errors
-/// If it is no number.
+/// If the timeout is not a number.
 fn deadline(timeout: Option<f64>) -> PyResult<Option<Instant>> {
     let Some(seconds) = timeout else { return Ok(None) };
     if seconds.is_nan() {
         let message = "timeout=nan: must be a number of seconds, or None for no limit";
         return Err(PyValueError::new_err(message));
     }
-    // A time that no clock reaches is no limit.
+    // A time that the clock cannot represent means no limit.
     let after = Duration::try_from_secs_f64(seconds.max(0.0)).ok();
     Ok(after.and_then(|after| Instant::now().checked_add(after)))
 }
 
-/// Returns the exception of a wait of a thread that runs an engine of the host.
+/// Returns the exception for a thread that runs an engine of the host and would wait for it.
 fn would_deadlock() -> PyErr {
     PyRuntimeError::new_err(
         "this thread runs the engine of this host (accept hook or algorithm); it cannot wait for it",
     )
 }
 
-/// [`Detached`] is empty only while it is dropped.
+/// Message for an access to an empty [`Detached`], which is empty only while it is dropped.
 const HELD: &str = "a handle until it is dropped";
 
-/// A handle of the transport that is dropped without the interpreter's lock. A forked process does not drop those of its
+/// A transport handle that is dropped without the interpreter's lock. A forked process does not drop the handles of its
 /// parent: it has none of their threads, and would end the parent's connections.
 pub struct Detached<T: Send> {
     handle: Option<T>,
-    /// [`forks`] in the process that made it.
+    /// Value of [`forks`] in the process that created the handle.
     forks: u32,
 }
 
@@ -71,12 +71,12 @@ impl<T: Send> Detached<T> {
         Self { handle: Some(handle), forks: forks() }
     }
 
-    /// Whether it belongs to another process, of which this one is a fork.
+    /// Returns `true` if the handle belongs to another process, of which this one is a fork.
     pub fn is_of_parent(&self) -> bool {
         self.forks != forks()
     }
 
-    /// Checks that this process has made it.
+    /// Checks that this process created the handle.
     pub fn check_process(&self) -> PyResult<()> {
         if self.is_of_parent() {
             let message = "this host belongs to the process of which this one is a fork; make a host in this process";
@@ -105,7 +105,7 @@ impl<T: Send> Drop for Detached<T> {
         if self.is_of_parent() {
             return std::mem::forget(handle);
         }
-        // Without an interpreter there is no lock.
+        // Without an interpreter there is no lock to release.
         let mut handle = Some(handle);
         Python::try_attach(|py| {
             let handle = handle.take();

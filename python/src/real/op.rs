@@ -1,4 +1,4 @@
-//! Ops: what has begun and can be waited for, by a blocking call or by asyncio.
+//! Ops: operations in progress that a blocking call or asyncio can wait for.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -18,10 +18,10 @@ use super::host::Engines;
 use super::memory::release_unused;
 use super::{Detached, TICK, deadline, would_deadlock};
 
-/// Pause before the next look at a wait that ended early: its host stops. deviation: no source.
+/// Pause before the next attempt after a wait ended early because its host stops. deviation: no source.
 const PAUSE: Duration = Duration::from_millis(1);
 
-/// What a wait returns.
+/// Value that a wait returns.
 pub enum Value {
     None,
     Bytes(Vec<u8>),
@@ -32,10 +32,10 @@ pub enum Value {
 
 type Ended = Result<Value, Failure>;
 
-/// The end of an op as Python sees it.
+/// Result of an op for Python.
 type End = PyResult<Py<PyAny>>;
 
-/// Which part of the end of an op is its value.
+/// Selects the part of a completion that is the op's value.
 #[derive(Clone, Copy)]
 pub enum Part {
     None,
@@ -43,16 +43,16 @@ pub enum Part {
     Word,
 }
 
-/// Something that ends.
+/// An operation that ends.
 pub enum Task {
     /// An op that was submitted.
     Op(apus_udp::Op, Part),
-    /// Another wait. It begins when it is waited for.
+    /// Another kind of wait. It begins when a call waits for it.
     Wait(Pin<Box<dyn Future<Output = Ended> + Send>>),
 }
 
 impl Task {
-    /// Asks the engine to give up an op.
+    /// Requests the engine to cancel an op.
     fn cancel(&mut self) {
         if let Self::Op(op, _) = self {
             op.cancel();
@@ -78,13 +78,13 @@ impl Future for Task {
     }
 }
 
-/// Who drives the engine while a blocking call waits.
+/// Thread that runs the engine during a blocking call.
 pub enum Driver {
     Host,
     Connection(Link),
 }
 
-/// The tasks of event loops that wait for an op. A task waits again after each wake-up.
+/// Tasks of event loops that wait for an op. After each wake-up a task registers again.
 #[derive(Default)]
 struct Waiters(Mutex<Vec<Waker>>);
 
@@ -111,7 +111,7 @@ impl Wake for Waiters {
 
 enum State {
     Waiting(Detached<Task>),
-    /// A call waits for it.
+    /// A call currently holds the task and waits for it.
     Taken,
     Ended(End),
 }
@@ -142,14 +142,14 @@ impl Op {
         })
     }
 
-    /// Polls it; returns its end, if it has ended. Otherwise `waker` is woken when it is to be polled again.
+    /// Polls the op; returns its result if it has ended. Otherwise `waker` is woken when the op is to be polled again.
     pub fn poll(&self, py: Python<'_>, waker: &Waker) -> PyResult<Option<End>> {
         self.engines.check_process()?;
         self.waiters.add(waker);
         let mut task = match self.take(py) {
             Some(Ok(task)) => task,
             Some(Err(ended)) => return Ok(Some(ended)),
-            // A blocking call of another thread wakes this one when it has ended.
+            // A blocking call of another thread wakes this task when it ends.
             None => return Ok(None),
         };
         let all = Waker::from(Arc::clone(&self.waiters));
@@ -161,7 +161,7 @@ impl Op {
         })
     }
 
-    /// Takes the task, or returns its end; `None` if a call waits for it.
+    /// Takes the task, or returns its result; `None` if a call already waits for it.
     fn take(&self, py: Python<'_>) -> Option<Result<Detached<Task>, End>> {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         match std::mem::replace(&mut *state, State::Taken) {
@@ -178,7 +178,8 @@ impl Op {
         }
     }
 
-    /// Gives the task back. If it was cancelled meanwhile, an op is given up, and another wait ends: returns its end.
+    /// Returns the task to the op. If it was cancelled meanwhile, an op is cancelled and another kind of wait ends; the
+    /// result is then returned.
     fn give_back(&self, py: Python<'_>, mut task: Detached<Task>) -> Option<End> {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         if self.cancelled.load(Ordering::Relaxed) {
@@ -192,14 +193,14 @@ impl Op {
         None
     }
 
-    /// Gives back the task of a blocking call, which ends with `error`. Tasks of event loops poll it again.
+    /// Returns the task of a blocking call that ends with `error`. Tasks of event loops poll it again.
     fn give_up_waiting(&self, py: Python<'_>, task: Detached<Task>, error: PyErr) -> End {
         let ended = self.give_back(py, task);
         self.waiters.wake_all();
         ended.unwrap_or(Err(error))
     }
 
-    /// Keeps the end, and returns it.
+    /// Stores the result, and returns it.
     fn end(&self, py: Python<'_>, ended: Ended) -> End {
         release_unused(py);
         let end = match ended {
@@ -231,7 +232,7 @@ impl Op {
         })
     }
 
-    /// Whether this thread, which runs the engine, would wait for itself.
+    /// Returns `true` if this thread runs the engine and would wait for itself.
     fn would_deadlock(&self) -> bool {
         match &*self.driver {
             Driver::Host => self.engines.host.would_deadlock(),
@@ -239,7 +240,7 @@ impl Op {
         }
     }
 
-    /// Waits for its end until `until`.
+    /// Runs the engine until the task ends, at most until `until`.
     fn drive(&self, task: &mut Task, until: Instant) -> Option<Ended> {
         match &*self.driver {
             Driver::Host => {
@@ -302,7 +303,7 @@ impl Op {
             return;
         }
         self.cancelled.store(true, Ordering::Relaxed);
-        // A call that waits sees the mark.
+        // The call that waits for the task sees the mark.
         let Some(Ok(task)) = self.take(py) else { return };
         match &*task {
             Task::Op(..) => drop(self.give_back(py, task)),
@@ -324,7 +325,7 @@ impl Op {
 }
 
 impl Op {
-    /// Ends a wait that the application has given up.
+    /// Ends a wait that the application has cancelled.
     fn abandon(&self, py: Python<'_>, task: Detached<Task>) -> PyResult<Py<PyAny>> {
         drop(task);
         let error = CancelledError::new_err(());

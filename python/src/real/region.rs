@@ -17,8 +17,8 @@ use super::connection::Connection;
 use super::memory::{OfRegion, Shared, release_unused, to_send};
 use super::{Detached, errors};
 
-/// Time that answers to peers' reads have to end before they are given up. deviation: no source; as the C
-/// interface: thousands of round trips of a datacenter, and short enough for a caller that waits.
+/// Time that outstanding answers to peers' reads have to end before they are cancelled. deviation: no source; same
+/// value as in the C interface: thousands of round trips of a datacenter, and short enough for a waiting caller.
 const GRACE: Duration = Duration::from_secs(1);
 /// Time between two checks whether a region is free.
 const CHECK_INTERVAL: Duration = Duration::from_micros(100);
@@ -29,11 +29,11 @@ pub struct Region {
     region: Detached<apus_udp::Region>,
     memory: Arc<Shared>,
     host: Detached<Arc<Host>>,
-    /// Dropped after the others.
+    /// Declared last, so that it is dropped after the other fields.
     _release: Release,
 }
 
-/// Releases the buffer of a region that was dropped.
+/// Releases the buffer of a dropped region.
 struct Release;
 
 impl Drop for Release {
@@ -75,7 +75,7 @@ impl Region {
         Ok(Self { region, memory, host: Detached::new(Arc::clone(host)), _release: Release })
     }
 
-    /// Returns the region, whose locks are those of this process.
+    /// Returns the region, whose locks belong to this process.
     ///
     /// # Errors
     /// If the region belongs to another process, of which this one is a fork.
@@ -97,7 +97,7 @@ impl Region {
     }
 }
 
-/// Returns the peers of a connection of this host, or of a list of public keys.
+/// Returns the peers given by a connection of this host or by a list of public keys.
 fn grant(peers: &Bound<'_, PyAny>, host: &Arc<Host>) -> PyResult<Grant> {
     if let Ok(connection) = peers.cast::<Connection>() {
         if !connection.get().is_of(host) {
@@ -225,7 +225,7 @@ impl Region {
         flags: c_int,
     ) -> PyResult<()> {
         let memory = Arc::clone(&slf.get().memory);
-        // SAFETY: the interpreter calls this function; the region keeps its memory.
+        // SAFETY: the interpreter calls this function, and the region keeps its memory.
         unsafe { memory.fill_view(slf.into_any(), view, flags) }
     }
 }

@@ -1,4 +1,5 @@
-//! Orders of the steps of threads, tried by loom: the files of `apus-udp` that hold them, with loom's atomics.
+//! Interleavings of threads, tested with loom: the source files of `apus-udp` with these steps, compiled with loom's
+//! atomics.
 #![allow(dead_code, reason = "tests use a part")]
 
 mod sync {
@@ -24,7 +25,7 @@ mod tests {
     use crate::slots::Slots;
     use crate::uses::Uses;
 
-    /// An eventfd.
+    /// Model of an eventfd.
     struct EventFd {
         is_readable: Mutex<bool>,
         changed: Condvar,
@@ -40,7 +41,7 @@ mod tests {
             self.changed.notify_one();
         }
 
-        /// Waits until it is readable, and reads it.
+        /// Waits until the eventfd is readable, and reads it.
         fn wait(&self) {
             let mut is_readable = self.is_readable.lock().expect("no panic");
             while !*is_readable {
@@ -50,7 +51,7 @@ mod tests {
         }
     }
 
-    /// What the threads of an engine share. Queues and the end of a wait are flags here.
+    /// State that the threads of an engine share. Queues and the end of a wait are modelled by flags.
     struct Engine {
         sleepers: Sleepers,
         commands: [AtomicBool; 2],
@@ -71,7 +72,7 @@ mod tests {
             self.wakeups[usize::from(who == Sleeper::Background)].write();
         }
 
-        /// As `Mailbox::post`.
+        /// Models `Mailbox::post`.
         fn post(&self, command: usize) {
             self.commands[command].store(true, Ordering::Release);
             if let Some(who) = self.sleepers.to_wake() {
@@ -79,7 +80,7 @@ mod tests {
             }
         }
 
-        /// As `Mailbox::sleep`: sleeps until there is a command, which a lost wake-up would make for ever.
+        /// Models `Mailbox::sleep`: sleeps until there is a command. A lost wake-up would make this wait endless.
         fn take(&self, who: Sleeper, commands: &[usize]) {
             for &command in commands {
                 while !self.commands[command].load(Ordering::Acquire) {
@@ -106,7 +107,7 @@ mod tests {
         }
     }
 
-    /// With at most three switches between threads that could go on: without a bound, it takes minutes.
+    /// At most three switches between runnable threads are tested; without a bound the test takes minutes.
     #[test]
     fn commands_of_two_threads_wake_the_thread_that_sleeps() {
         let mut model = loom::model::Builder::new();
@@ -127,7 +128,7 @@ mod tests {
         loom::model(|| {
             let engine = Engine::new();
             let other = Arc::clone(&engine);
-            // As `Wake::wake_by_ref` of the mailbox.
+            // Models `Wake::wake_by_ref` of the mailbox.
             let thread = thread::spawn(move || {
                 other.commands[0].store(true, Ordering::Release);
                 if other.sleepers.must_wake_leader() {
@@ -139,7 +140,7 @@ mod tests {
         });
     }
 
-    /// No more than the limit are used at a time, and in the end none.
+    /// At most the limit is in use at any time, and none is in use at the end.
     #[test]
     fn slots_are_never_more_than_their_limit_and_none_is_lost() {
         loom::model(|| {
@@ -160,7 +161,7 @@ mod tests {
         });
     }
 
-    /// The memory of a withdrawn region is free only after the last use by an engine: loom reports two accesses at once.
+    /// The memory of a withdrawn region is free only after the last use by an engine; loom reports concurrent accesses.
     #[test]
     fn memory_that_is_free_is_used_by_no_engine() {
         loom::model(|| {
@@ -168,7 +169,7 @@ mod tests {
             let engine = Arc::clone(&shared);
             let thread = thread::spawn(move || {
                 let (uses, memory, wake) = &*engine;
-                // A packet that reads the region, and what follows the packet or a wake-up.
+                // A packet that reads the region, and then the step after the packet or a wake-up.
                 if !uses.is_withdrawn() {
                     memory.with(|_| ());
                 }

@@ -1,4 +1,4 @@
-//! UEC's bitmap: spraying that passes over entropy values which met congestion.
+//! UEC's bitmap: spraying that skips entropy values that met congestion.
 
 use alloc::boxed::Box;
 use alloc::vec;
@@ -19,7 +19,7 @@ pub(super) const TABLE: &[ParamInfo] =
 /// Largest penalty: four bits (uet-htsim 40ccb05, `uec_mp.cpp`).
 const MAX_PENALTY: u8 = 15;
 
-/// A penalty per entropy value; a value with the penalty p is passed over p times.
+/// A penalty per entropy value; a value with penalty p is skipped p times.
 #[derive(Clone, Debug)]
 pub struct Bitmap {
     rounds: Rounds,
@@ -80,7 +80,7 @@ impl PathPolicy for Bitmap {
         if penalty == 0 {
             return ev;
         }
-        // Only the first value of a call loses a point, so that values heal by rounds.
+        // Only the first value of a call loses a point, so that values recover over rounds.
         self.set_penalty(ev, penalty - 1);
         for _ in 0..self.evs {
             ev = self.rounds.next();
@@ -97,7 +97,8 @@ impl PathPolicy for Bitmap {
             PathFeedback::Good | PathFeedback::ProbeAnswered => return,
             PathFeedback::Marked => 1,
             PathFeedback::Trimmed | PathFeedback::TrimmedAtLastHop => 4,
-            // deviation: uet-htsim knows losses by timeouts only; a loss that is detected earlier says as much.
+            // deviation: uet-htsim detects losses by timeouts only; a loss that is detected earlier counts the
+            // same.
             PathFeedback::Lost | PathFeedback::Timeout => MAX_PENALTY,
         };
         let penalty = (self.penalty(event.ev) + points).min(MAX_PENALTY);

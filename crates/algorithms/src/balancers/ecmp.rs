@@ -1,4 +1,4 @@
-//! One path per flow, as a hash of the flow gives it.
+//! One path per flow, selected by a hash of the flow.
 
 use apus_cc::settings::{ParamInfo, flag};
 use apus_cc::{

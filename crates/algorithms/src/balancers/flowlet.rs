@@ -28,7 +28,7 @@ const DERIVED: &[Derivation] = &[Derivation {
     value: |network, _| alloc::format!("{}", network.base_rtt.mul_f64(0.5)),
 }];
 
-/// A flow takes another path if no acknowledgement has arrived for a while, at most once per timeout.
+/// Gives a flow another path if no acknowledgement has arrived for a while, at most once per timeout.
 #[derive(Clone, Debug)]
 pub struct Flowlet {
     gap: Span,
@@ -69,7 +69,7 @@ impl PathPolicy for Flowlet {
 
     #[inline]
     fn next(&mut self, now: Time, _: f64) -> Ev {
-        // Before the first acknowledgement nothing is known of gaps.
+        // Before the first acknowledgement, gaps are unknown.
         let has_gap = self.acked_at != Time::ZERO && now.since(self.acked_at) > self.gap;
         if has_gap && now.since(self.changed_at) >= self.rto {
             self.ev = draw(&mut self.random);

@@ -1,4 +1,4 @@
-//! Ultra Ethernet's mixed policy: recycled entropy values, and else the bitmap.
+//! Ultra Ethernet's mixed policy: recycled entropy values, otherwise the bitmap.
 
 use alloc::collections::VecDeque;
 
@@ -11,11 +11,11 @@ use apus_units::Time;
 use super::EVS_POWER;
 use super::bitmap::{Bitmap, TABLE};
 
-/// Maximum number of values that wait to be used again. deviation: uet-htsim has no limit; more values than a
-/// window has packets are stale, and the largest range of packet numbers is 16384.
+/// Maximum number of values that wait to be used again. deviation: uet-htsim has no limit. Values beyond the
+/// number of packets in a window are stale, and the largest range of packet numbers is 16384.
 const MAX_RECYCLED: usize = 16384;
 
-/// Values of packets that arrived without a mark are used again, the oldest first.
+/// Reuses the values of packets that arrived without a mark, the oldest first.
 #[derive(Clone, Debug)]
 pub struct Mixed {
     recycled: VecDeque<Ev>,

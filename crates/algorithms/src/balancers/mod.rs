@@ -35,7 +35,7 @@ pub use plb::Plb;
 pub use reps::Reps;
 pub use switched::{Adaptive, RoundRobin, SwitchFlowlet};
 
-/// Numbers of entropy values that a header field of 16 bits can hold.
+/// Limits of the number of entropy values: a header field holds 16 bits.
 const EVS_LIMITS: Limits = Limits::new("from 1 to 65536", |n| (1.0..=MAX_EVS as f64).contains(&n));
 /// As [`EVS_LIMITS`], for policies that permute the values by an exclusive or.
 const POWER_LIMITS: Limits = Limits::new("a power of two from 1 to 65536", |n| {
@@ -59,7 +59,7 @@ macro_rules! balancers {
         #[derive(Clone, Debug)]
         pub enum BuiltInPath {
             $($(#[$doc])* $variant($policy),)+
-            /// A policy from outside.
+            /// A policy of another crate.
             Foreign(BoxedPath),
         }
 
@@ -90,19 +90,19 @@ balancers! {
     Plb(Plb);
     /// A new path after a gap in the acknowledgements.
     Flowlet(Flowlet);
-    /// Every packet another path, without feedback.
+    /// A different path for every packet, without feedback.
     Oblivious(Oblivious);
-    /// Oblivious, without the paths that were congested lately.
+    /// Oblivious spraying without recently congested paths.
     Bitmap(Bitmap);
-    /// Recycled entropies.
+    /// Recycled entropy values.
     Reps(Reps);
-    /// Recycled entropies, and else the bitmap.
+    /// Recycled entropy values, otherwise the bitmap.
     Mixed(Mixed);
     /// The port with the least load at each switch.
     Adaptive(Adaptive);
     /// The ports of each switch in turn.
     RoundRobin(RoundRobin);
-    /// Another port of each switch after a gap.
+    /// Another port of each switch after a gap between packets.
     SwitchFlowlet(SwitchFlowlet);
 }
 
@@ -134,7 +134,7 @@ impl BalancerConfig {
         &self.parameters
     }
 
-    /// The state of a flow that has not begun.
+    /// Returns the state of a flow that has not begun.
     #[must_use]
     pub fn policy(&self) -> &BuiltInPath {
         &self.policy
@@ -146,7 +146,7 @@ pub fn all() -> impl Iterator<Item = &'static AlgorithmInfo> + Clone {
     TABLE.iter().map(|row| row.policy.info())
 }
 
-/// A path policy as text states it.
+/// A path policy as a text states it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Words<'t> {
     /// Name of the policy.
@@ -160,7 +160,7 @@ pub struct Words<'t> {
 /// Reads a name with parameters as `key=value` after it, like "reps profile=uet freeze=200us".
 ///
 /// # Errors
-/// A word behind the name that is no `key=value`.
+/// If a word after the name is not `key=value`.
 pub fn parse(text: &str) -> Result<Words<'_>, String> {
     let mut words = text.split_whitespace();
     let name = words.next().unwrap_or_default();

@@ -32,7 +32,7 @@ enum Form {
     InTurn(u32),
 }
 
-/// Every packet takes another entropy value.
+/// Gives every packet another entropy value.
 #[derive(Clone, Debug)]
 pub struct Oblivious {
     evs: u32,

@@ -68,8 +68,8 @@ pub(crate) struct CongestedRounds {
 }
 
 impl CongestedRounds {
-    /// Records acknowledged packets. At the end of a round, which counts as congested from `fraction` of
-    /// congested packets on, returns the number of congested rounds in a row.
+    /// Records acknowledged packets. At the end of a round, returns the number of congested rounds in a row. A
+    /// round is congested if at least `fraction` of its packets are.
     #[inline]
     pub(crate) fn on_ack(
         &mut self,
@@ -89,7 +89,7 @@ impl CongestedRounds {
     }
 }
 
-/// A flow that is congested for several rounds in a row takes another path.
+/// Gives a flow another path after several congested rounds in a row.
 #[derive(Clone, Debug)]
 pub struct Plb {
     rules: Rules,
@@ -170,7 +170,7 @@ impl PathPolicy for Plb {
             (PathFeedback::Lost | PathFeedback::ProbeAnswered, _) => return,
         };
         let fraction = self.rules.congested_fraction;
-        // deviation: PLB is defined for windows. The round of a flow with a rate alone is an RTT.
+        // deviation: PLB is defined for windows. A flow with a rate but no window has rounds of one RTT.
         let is_over = !event.rtt.is_zero() && event.now.since(self.round_began) >= event.rtt;
         let cwnd = if event.cwnd.is_infinite() && is_over { 0.0 } else { event.cwnd };
         let rounds = self.count.on_ack((acked, congested), cwnd, fraction);

@@ -74,7 +74,7 @@ const DERIVED: &[Derivation] = &[
     },
 ];
 
-/// Values that REPS keeps (REPS §3: a ring of 8 entries).
+/// Number of values that REPS keeps (REPS §3: a ring of 8 entries).
 const RING: usize = 8;
 
 #[derive(Clone, Copy, Debug)]
@@ -88,7 +88,7 @@ struct Rules {
     low_rtt: Option<Span>,
 }
 
-/// Values of packets that arrived without a mark are used once more, the oldest first.
+/// Reuses the values of packets that arrived without a mark once each, the oldest first.
 #[derive(Clone, Debug)]
 pub struct Reps {
     rules: Rules,
@@ -99,7 +99,7 @@ pub struct Reps {
     head: u8,
     /// Entries that were ever stored, at most [`RING`].
     seen: u8,
-    /// Frozen: the entry that is used next if none is valid.
+    /// Entry to use next if the policy is frozen and no entry is valid.
     turn: u8,
     frozen: bool,
     exit_at: Time,

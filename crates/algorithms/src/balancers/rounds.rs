@@ -1,10 +1,10 @@
-//! Rounds over all entropy values, each in another order.
+//! Rounds over all entropy values, each in a different order.
 
 use apus_cc::{Ev, MAX_EVS};
 use apus_units::random::SplitMix64;
 
-/// Rounds in which each of E entropy values occurs once: EV = (i xor r) mod E for i from 0 to E - 1, with
-/// another r in each round (uet-htsim 40ccb05, `uec_mp.cpp`). The bits above E are drawn once per flow.
+/// Rounds in which each of E entropy values occurs once: EV = (i xor r) mod E for i from 0 to E - 1, with a
+/// different r in each round (uet-htsim 40ccb05, `uec_mp.cpp`). The bits above E are drawn once per flow.
 #[derive(Clone, Debug)]
 pub(super) struct Rounds {
     random: SplitMix64,
@@ -17,7 +17,7 @@ pub(super) struct Rounds {
 }
 
 impl Rounds {
-    /// `evs` is a power of two from 1 to 65536.
+    /// Creates the rounds of `evs` values, a power of two from 1 to 65536.
     pub(super) fn new(evs: u32) -> Self {
         let mask = (evs.clamp(1, MAX_EVS) - 1) as u16; // at most 65535
         Self { random: SplitMix64::new(0), mask, upper: 0, position: 0, order: 0 }
@@ -30,7 +30,7 @@ impl Rounds {
         self.upper = (bits >> 32) as u16 & !self.mask;
     }
 
-    /// Returns the value at the present position, and goes on to the next one.
+    /// Returns the value at the present position and moves to the next position.
     #[inline]
     pub(super) fn next(&mut self) -> Ev {
         let ev = self.upper | ((self.position ^ self.order) & self.mask);

@@ -1,4 +1,4 @@
-//! Policies of switches: a flow's packets ask each switch for their next hop.
+//! Policies of switches: each switch selects the next hop of a flow's packets.
 
 use apus_cc::settings::{Limits, POSITIVE, ParamInfo, choice, count, time};
 use apus_cc::{
@@ -10,11 +10,11 @@ use apus_units::Time;
 use super::ecmp::draw;
 use apus_units::random::SplitMix64;
 
-/// Loads of a port that count as higher (uet-htsim 40ccb05, `quantized_queuesize`: 5, 10 and 20 % of the
-/// buffer).
+/// Fractions of a port's buffer at which its load reaches the next level (uet-htsim 40ccb05,
+/// `quantized_queuesize`: 5, 10 and 20 % of the buffer).
 const LEVELS: [f64; 3] = [0.05, 0.1, 0.2];
 
-/// The state of a flow whose packets follow switches: its acknowledgements, and packets too small for the
+/// The state of a flow whose packets follow switches. Its acknowledgements, and packets too small for the
 /// switches' rule, keep one path.
 #[derive(Clone, Debug)]
 struct AtSwitches {
@@ -68,7 +68,7 @@ const ADAPTIVE_TABLE: &[ParamInfo] = &[time(
 )
 .default("100ns", "uet-htsim 40ccb05, `_update_period`")];
 
-/// Numbers of places that a table can have.
+/// Limits of the number of entries of a table.
 const PLACES: Limits = Limits::new("a power of two from 1 to 65536", |n| {
     (1.0..=65_536.0).contains(&n) && (n as u32).is_power_of_two()
 });

@@ -26,7 +26,7 @@ pub struct Bolt {
     params: Arc<Params>,
     /// Rate of the host's link.
     line_rate: Rate,
-    /// Bytes of a full data packet: its payload, and all of it on the wire.
+    /// Payload bytes and wire bytes of a full data packet.
     payload: u32,
     packet: u32,
     /// Packets.
@@ -47,9 +47,9 @@ pub struct Bolt {
     /// Losses before this packet do not cut: the window was already cut in their RTT.
     cut_until: PacketNumber,
     timeouts: u32,
-    /// With [`Paced::Rest`]: end of the current rest; zero without one.
+    /// With [`Paced::Rest`]: end of the current rest; zero without a rest.
     rests_until: Time,
-    /// Apart, so that flows without it stay small.
+    /// Boxed, so that flows without a fallback stay small.
     fallback: Option<Box<Swift>>,
 }
 
@@ -125,8 +125,8 @@ impl Bolt {
         self.cwnd = (self.cwnd + packets).clamp(self.params.min_cwnd, self.params.max_cwnd);
     }
 
-    /// Alg. 2 l. 6. The paper does not say what becomes of a window of one packet. In Bolt ns-3 a larger one loses a whole
-    /// packet, so that a fraction may be left.
+    /// Alg. 2 l. 6. The paper does not define the effect on a window of one packet. In Bolt ns-3 a larger
+    /// window loses a whole packet, so that less than one packet may be left.
     fn decrease(&mut self) {
         let least = match self.params.below_one {
             BelowOne::Hold => self.params.min_cwnd.max(1.0),
@@ -135,7 +135,7 @@ impl Bolt {
         self.cwnd = (self.cwnd - 1.0).max(least);
     }
 
-    /// The window in payload bytes, which §4.2's counters of bytes are held against.
+    /// The window in payload bytes, for comparison with the byte counters of §4.2.
     fn window_bytes(&self) -> f64 {
         self.window() * f64::from(self.payload)
     }
@@ -199,16 +199,16 @@ impl Bolt {
     fn newly_granted(&mut self, event: &AckEvent<'_>) -> u32 {
         let Some(granted) = super::header::granted(&event.fields) else { return 0 };
         let new = granted.wrapping_sub(self.granted);
-        // An acknowledgement that was overtaken has a smaller count.
+        // An acknowledgement that was overtaken has a smaller count than its successor.
         if new > u32::MAX / 2 {
             return 0;
         }
         self.granted = granted;
-        // No more than were acknowledged: a forged count moves the window no further.
+        // At most the acknowledged packets, so that a forged count moves the window no further.
         new.min(event.acked_packets)
     }
 
-    /// Losses as in Swift (§3.1): once per RTT a fraction.
+    /// Handles losses as in Swift (§3.1): cuts the window by a fraction once per RTT.
     fn cut(&mut self, next: PacketNumber) {
         let cut = self.cwnd * (1.0 - self.params.max_mdf);
         self.cwnd = if cut > self.params.min_cwnd { cut } else { self.params.min_cwnd };
@@ -224,7 +224,7 @@ impl Sender for Bolt {
         self.last_rtt = Some(event.rtt);
         self.rtt.update(&self.params.rto, event.rtt);
         let outstanding = f64::from(event.in_flight) + f64::from(event.acked_packets);
-        // A paced packet or two may still wait for their time.
+        // With pacing, up to an eighth of the window may not be due yet.
         let waiting = if self.params.paced == Paced::Always { self.cwnd / 8.0 } else { 0.0 };
         let limited = !self.params.validate_window || outstanding + 1.0 + waiting > self.cwnd;
         let granted = self.newly_granted(event);
@@ -272,7 +272,7 @@ impl Sender for Bolt {
     }
 
     fn on_timeout(&mut self, event: &TimeoutEvent) {
-        // As in Swift (§3.1), whose timeout is that of the flow.
+        // As in Swift (§3.1), where the timeout belongs to the flow.
         if event.is_same_flight {
             return;
         }
@@ -290,7 +290,7 @@ impl Sender for Bolt {
     #[inline]
     fn on_transmit(&mut self, header: &mut CongestionHeader, info: &SendInfo) {
         if info.is_windowed && self.rests_until > Time::ZERO {
-            // The packet that ended a rest leaves the next one behind it, unless there is room.
+            // After a packet that ended a rest the next packet rests too, unless the window has room for it.
             let has_room = self.window() - f64::from(info.in_flight) >= 1.0;
             let next = info.now.saturating_add(self.rest());
             self.rests_until = if has_room { Time::ZERO } else { next };
@@ -330,7 +330,7 @@ impl Sender for Bolt {
             }
             Paced::BelowOne | Paced::Always => {}
         }
-        // Below one packet the window is a pace, as in Swift §3.4.
+        // A window below one packet is a pace, as in Swift §3.4.
         if let Some(swift) =
             self.fallback.as_ref().filter(|swift| swift.allowance().window <= window)
         {
@@ -340,9 +340,9 @@ impl Sender for Bolt {
         Allowance { window, pacing: Pacing::Delay(gap(rtt)) }
     }
 
-    /// A packet for which the window has room leaves at once. With room for part of a packet, the
-    /// flow rests for RTT / window, regardless of acknowledgements meanwhile, and then sends one
-    /// (Bolt ns-3). Without an RTT sample that packet also leaves at once.
+    /// A packet for which the window has room leaves at once. With room for part of a packet only, the flow
+    /// rests for RTT / window, regardless of acknowledgements in the meantime, and then sends one packet (Bolt
+    /// ns-3). Without an RTT sample that packet also leaves at once.
     #[inline]
     fn departure(&mut self, now: Time, in_flight: u32) -> Departure {
         if now < self.rests_until {

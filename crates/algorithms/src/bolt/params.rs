@@ -3,18 +3,18 @@
 //!
 //! `Bolt ns-3` is the authors' simulator, serhatarslan-hub/bolt_cc_ns3.
 //!
-//! Decided here once:
+//! Decisions:
 //! * The queue that a switch reports and compares with the threshold consists of the queued bytes
 //!   of the packet's class at the egress port, without the arriving packet and the one in service,
 //!   as in Bolt ns-3: with the packet in service counted, a busy link without any queue would be
 //!   congested.
 //! * `flow.rate` (Alg. 2 l. 3) is window over the latest RTT, at most the rate of the host's link;
 //!   before a sample, the rate of the link. As in Bolt ns-3.
-//! * The window grows only while it limits the flow (RFC 9002 §7.8): behind a host link as fast as
-//!   the bottleneck, a lone flow's window would otherwise grow for ever.
-//! * Without supply matching a sender's own NIC clears no INC, as in Bolt ns-3: it collects no
-//!   tokens unless the sender is its own bottleneck, so that no INC would reach the ports that have
-//!   PRU tokens. The paper defines this for switches only (Alg. 1).
+//! * The window grows only while it limits the flow (RFC 9002 §7.8). Otherwise a lone flow's window would grow
+//!   without limit behind a host link as fast as the bottleneck.
+//! * Without supply matching, a sender's own NIC clears no INC, as in Bolt ns-3. That NIC collects no tokens
+//!   unless the sender is its own bottleneck, so no INC would reach the ports that have PRU tokens. The paper
+//!   defines this for switches only (Alg. 1).
 //! * Losses and timeouts are handled as in Swift (§3.1), see `host.rs`.
 
 use alloc::sync::Arc;
@@ -43,7 +43,7 @@ pub enum Paced {
     BelowOne,
     /// Packets for which the window has only partial room (Bolt ns-3).
     Rest,
-    /// All, after the first RTT.
+    /// All packets, after the first RTT.
     Always,
 }
 
@@ -68,7 +68,7 @@ pub enum LastRule {
 /// Which packets carry INC.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum IncRule {
-    /// All (§3.2).
+    /// All packets (§3.2).
     Every,
     /// Packets without FIRST that have more than a window of data behind them (Bolt ns-3).
     Continuing,
@@ -113,13 +113,13 @@ pub struct Params {
     pub sm_counts_all: bool,
     /// The supply of a class is its share by weight (Alg. 4), not all of the link (Alg. 3).
     pub sm_weighted: bool,
-    /// Most PRU tokens of a port; 0 for any number.
+    /// Maximum number of PRU tokens of a port; 0 for any number.
     pub pru_cap: u32,
     /// The flow is of high priority (App. B.2).
     pub favoured: bool,
-    /// Probability of an SRC that is due to a favoured flow (App. B.2).
+    /// Probability of sending an SRC that is due to a favoured flow (App. B.2).
     pub src_probability: f64,
-    /// Fraction of the window that a loss takes away.
+    /// Fraction of the window that a loss removes.
     pub max_mdf: f64,
     /// Swift in parallel (§6).
     pub fallback: Option<Arc<SwiftParams>>,
@@ -128,7 +128,7 @@ pub struct Params {
 }
 
 impl Params {
-    /// Reads and checks them.
+    /// Reads and checks the parameters.
     ///
     /// # Errors
     /// If a value is impossible or has no effect.
@@ -193,8 +193,8 @@ impl Params {
     }
 }
 
-/// The Swift that runs in parallel: the `paper` profile with the first window and the loss reaction
-/// of Bolt.
+/// Parameters of the Swift that runs in parallel: the `paper` profile with Bolt's first window and loss
+/// reaction.
 fn fallback(settings: &mut Settings) -> Result<Option<Arc<SwiftParams>>, SettingError> {
     if settings.choice("fallback") == "none" {
         const NAMES: [&str; 4] = [

@@ -22,7 +22,7 @@ pub struct BoltPort {
     sm: bool,
     sm_counts_all: bool,
     sm_weighted: bool,
-    /// A packet loses INC if no token is left.
+    /// A packet loses INC if no token is available.
     clears_inc: bool,
     pru_cap: u32,
     src_probability: f64,
@@ -37,7 +37,7 @@ pub struct BoltPort {
 }
 
 impl BoltPort {
-    /// Without tokens.
+    /// Creates a port without tokens.
     #[must_use]
     pub fn new(params: &Params, info: &SwitchInfo) -> Self {
         let mtu = info.packet.get() as f64;
@@ -131,8 +131,8 @@ impl BoltPort {
     }
 }
 
-/// Alg. 4 l. 4-8: `w_i / w_effective`. A queue of strictly higher priority has no weight here: its
-/// share is demand that this class does not see, and it shows as queueing in this class.
+/// Alg. 4 l. 4-8: `w_i / w_effective`. A class of strictly higher priority has no weight here. This class does
+/// not see the demand of that class, but queues because of it.
 fn share(view: &PortView<'_>) -> f64 {
     let own = view.class.index();
     let Some(mine) = view.classes.get(own) else { return 1.0 };
@@ -155,7 +155,7 @@ impl SwitchHalf for BoltPort {
         view: &PortView<'_>,
     ) -> Verdict {
         let Some(mut packet) = BoltFields::of(&header.fields) else {
-            // l. 2; the option counts the packet's bytes all the same.
+            // l. 2. With `sm_counts_all`, bytes of packets without Bolt's fields count as demand too.
             if self.sm_counts_all {
                 self.calculate_supply_token(bytes, view);
             }

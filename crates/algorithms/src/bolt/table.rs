@@ -112,7 +112,7 @@ pub(super) const TABLE: &[ParamInfo] = &[
     rtt::INITIAL_RTO.default("1ms", "Bolt §3.1: as in Swift"),
 ];
 
-/// The fallback's target per switch, which cannot be set (Swift's `paper` profile).
+/// The fallback's target delay per switch, which cannot be set (Swift's `paper` profile).
 const FALLBACK_HOP_SCALE: Span = Span::from_us(1);
 
 /// The rules for the parameters that depend on the network.

@@ -4,9 +4,9 @@ use apus_cc::rtt::{self, RtoRule};
 use apus_cc::settings::{AT_LEAST_1, POSITIVE, ParamInfo, SettingError, Settings, number, rate};
 use apus_cc::{Allowance, Pacing, Range, Tunable, TunedSetting};
 
-/// The profile of a window.
+/// The profile with a constant window.
 pub(super) const CONSTANT: &str = "constant";
-/// The profile of a rate.
+/// The profile with a constant rate.
 pub(super) const RATE: &str = "rate";
 
 /// Every parameter.
@@ -45,7 +45,7 @@ pub struct Params {
 }
 
 impl Params {
-    /// Reads and checks them.
+    /// Reads and checks the parameters.
     ///
     /// # Errors
     /// If a value is impossible.

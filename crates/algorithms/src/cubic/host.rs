@@ -35,7 +35,8 @@ pub struct Cubic {
     /// `cwnd_prior`: the window before the latest reduction.
     cwnd_prior: f64,
     stage: Stage,
-    /// The latest acknowledgement or start after idleness, from which time counts on the curve.
+    /// Time up to which time has been counted on the curve: the latest acknowledgement, or the end of an idle
+    /// period.
     counted_to: Time,
     /// Losses and marks of packets before this one belong to the congestion event already answered.
     recover: PacketNumber,
@@ -120,8 +121,8 @@ impl Cubic {
         self.w_max
     }
 
-    /// RFC 9438 §4.6: a congestion event. The cut is one of the window rather than of the packets in
-    /// flight, which §4.6 allows where a window that is not filled does not grow (§5.8).
+    /// Handles a congestion event (RFC 9438 §4.6). Cuts the window, not the number of packets in flight: §4.6
+    /// allows this if a window that is not full does not grow (§5.8).
     fn reduce(&mut self, floor: f64, next: PacketNumber) {
         self.remember();
         let cut = self.cwnd * self.params.beta;
@@ -138,7 +139,7 @@ impl Cubic {
         self.w_max = if shrinks { self.cwnd * (1.0 + self.params.beta) / 2.0 } else { self.cwnd };
     }
 
-    /// RFC 9438 §4.10: slow start as in RFC 5681 §3.1, every packet acknowledged counted.
+    /// RFC 9438 §4.10: slow start as in RFC 5681 §3.1; every acknowledged packet counts.
     fn slow_start(&mut self, acked: f64) {
         self.cwnd = (self.cwnd + acked).min(self.ssthresh);
     }
@@ -172,7 +173,7 @@ impl Cubic {
         let flight = f64::from(event.in_flight + event.acked_packets);
         let acked = f64::from(event.acked_packets);
         if self.cwnd < self.ssthresh {
-            // The window doubles in an RTT, in which it cannot be full all the time.
+            // The window doubles in an RTT, so it cannot be full all the time.
             if 2.0 * flight >= self.cwnd {
                 self.slow_start(acked);
             }
@@ -206,8 +207,8 @@ impl Sender for Cubic {
     }
 
     fn on_timeout(&mut self, event: &TimeoutEvent) {
-        // RFC 9438 §4.8: the loss window of RFC 5681, ssthresh by beta_cubic, and the stage that
-        // follows starts at its plateau. RFC 5681 §3.1: ssthresh holds when the same data times out
+        // RFC 9438 §4.8: the window becomes the loss window of RFC 5681, ssthresh follows from beta_cubic, and
+        // the next stage starts at its plateau. RFC 5681 §3.1: ssthresh stays when the same data times out
         // again, which the loss window shows.
         if self.cwnd > LOSS_WINDOW {
             self.ssthresh = (self.cwnd * self.params.beta).max(MIN_SSTHRESH);
@@ -230,7 +231,7 @@ impl Sender for Cubic {
         }
     }
 
-    /// The curve counts in packets: a new stage begins, towards the same plateau in bytes.
+    /// The curve counts packets, so a new stage begins, towards the same plateau in bytes.
     fn on_packet_size(&mut self, event: &PacketSizeEvent) {
         let most = self.params.max_cwnd;
         self.cwnd = event.scaled(self.cwnd).max(LOSS_WINDOW).min(most);

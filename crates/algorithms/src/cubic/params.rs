@@ -7,7 +7,7 @@ use apus_cc::settings::{
 };
 use apus_cc::{Range, Tunable, TunedSetting};
 
-/// CUBIC as its RFC has it.
+/// CUBIC as specified in its RFC.
 pub(super) const RFC9438: &str = "rfc9438";
 
 /// Every parameter.
@@ -53,7 +53,7 @@ pub struct Params {
     pub c: f64,
     /// beta_cubic, in (0, 1) (RFC 9438 §4.6).
     pub beta: f64,
-    /// RFC 9438 §4.7.
+    /// Whether fast convergence is used (RFC 9438 §4.7).
     pub fast_convergence: bool,
     /// Whether packets are ECN-capable.
     pub ecn: bool,
@@ -66,7 +66,7 @@ pub struct Params {
 }
 
 impl Params {
-    /// Reads and checks them.
+    /// Reads and checks the parameters.
     ///
     /// # Errors
     /// If a value is impossible.

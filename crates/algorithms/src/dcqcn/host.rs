@@ -15,8 +15,8 @@ use apus_cc::{
     TimeoutEvent, Tunable,
 };
 
-/// From this part of the line's rate on a flow counts as recovered: the halving of the distance to
-/// the line never ends by itself.
+/// Fraction of the line rate from which a flow counts as recovered: halving the distance to the line rate never
+/// reaches it.
 const RECOVERED: f64 = 0.999;
 
 /// The sender half of DCQCN: a rate, without a window.
@@ -30,11 +30,11 @@ pub struct Dcqcn {
     /// The estimate of congestion at the time `alpha_at`; updated when needed.
     alpha: f64,
     alpha_at: Time,
-    /// Time of the next rate increase by the timer; [`Time::MAX`] while the rate is the line's.
+    /// Time of the next rate increase by the timer; [`Time::MAX`] while the rate is the line rate.
     timer_at: Time,
-    /// Wire bytes sent since the byte counter's last rise.
+    /// Wire bytes sent since the last increase by the byte counter.
     bytes: u64,
-    /// Rises by time and by bytes since the last notification.
+    /// Increases by timer and by byte counter since the last notification.
     by_timer: u32,
     by_bytes: u32,
     /// Wire bytes of a packet.
@@ -124,19 +124,19 @@ impl Dcqcn {
         self.alpha
     }
 
-    /// DCQCN eq. 2: alpha falls by `g` of itself per `alpha_timer` without a notification.
+    /// Applies DCQCN eq. 2: alpha falls by the fraction `g` per `alpha_timer` without a notification.
     fn decay_alpha(&mut self, now: Time) {
         let (since, every) = (now.since(self.alpha_at), self.params.alpha_timer);
         let periods = since.as_ps() / every.as_ps();
-        // A flow without a notification so far has had no estimate that could fall.
+        // Before the first notification there is no estimate that could fall.
         if self.alpha_at != Time::ZERO {
             self.alpha *= power(1.0 - self.params.g, periods);
         }
         self.alpha_at = now;
     }
 
-    /// DCQCN §3.1, Fig. 7: F rises towards the target (fast recovery), then with a larger target
-    /// (additive increase), and when both counters are beyond F with one much larger (hyper increase,
+    /// Raises the rate (DCQCN §3.1, Fig. 7): F times towards the target (fast recovery), then with a larger
+    /// target (additive increase). When both counters exceed F, the target grows much faster (hyper increase,
     /// eqs 3 and 4).
     fn rise(&mut self) {
         let params = &*self.params;
@@ -182,8 +182,8 @@ impl Sender for Dcqcn {
         }
     }
 
-    /// DCQCN eq. 1: the target becomes the current rate, the rate falls by half of alpha, alpha
-    /// rises; counters and timers restart.
+    /// Handles a notification (DCQCN eq. 1): the target becomes the current rate, the rate falls by half of
+    /// alpha, alpha rises. Counters and timers restart.
     fn on_notification(&mut self, now: Time) {
         self.decay_alpha(now);
         let params = &*self.params;
@@ -221,7 +221,7 @@ impl Sender for Dcqcn {
 
     #[inline]
     fn rto(&self) -> Span {
-        // A slow flow gets acknowledgements rarely, so the gap between its packets is added.
+        // A slow flow gets acknowledgements rarely, so the timeout includes the gap between its packets.
         let packet = Bytes::new(u64::from(self.packet));
         let gap = Rate::from_bps(self.current as u64).serialization_time(packet);
         self.backoff.applied(self.rtt.rto(&self.params.rto, gap), &self.params.rto)

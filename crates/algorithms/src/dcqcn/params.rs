@@ -13,7 +13,7 @@ use apus_cc::settings::{
 };
 use apus_cc::{Derivation, NetworkInfo, Range, Tunable, TunedSetting};
 
-/// DCQCN as its paper has it.
+/// DCQCN as in its paper.
 pub(super) const PAPER: &str = "paper";
 
 /// Every parameter.
@@ -125,7 +125,7 @@ pub struct Params {
 }
 
 impl Params {
-    /// Reads and checks them.
+    /// Reads and checks the parameters.
     ///
     /// # Errors
     /// If a value is impossible.

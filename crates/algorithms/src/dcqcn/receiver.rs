@@ -4,8 +4,8 @@ use apus_units::{Span, Time};
 
 use apus_cc::{DataEvent, Receiver, ReceiverControl};
 
-/// The receiver half: the first marked packet is notified at once; further ones within an interval
-/// are notified together at its end.
+/// The receiver half: notifies the sender of the first marked packet at once, and of further ones within an
+/// interval together at its end.
 #[derive(Clone, Debug)]
 pub struct NotificationPoint {
     interval: Span,
@@ -16,7 +16,7 @@ pub struct NotificationPoint {
 }
 
 impl NotificationPoint {
-    /// At most one notification per `interval`.
+    /// Creates a notification point that sends at most one notification per `interval`.
     #[must_use]
     pub fn new(interval: Span) -> Self {
         Self { interval, allowed_at: Time::ZERO, due_at: Time::MAX }

@@ -1,5 +1,5 @@
-//! Marks with a probability that grows with the queue: DCQCN's congestion point (DCQCN §3.1, Fig.
-//! 5), also available to every algorithm by `topology.ecn`.
+//! Marking with a probability that grows with the queue: DCQCN's congestion point (DCQCN §3.1, Fig. 5), also
+//! available to every algorithm by `topology.ecn`.
 
 use apus_units::Bytes;
 
@@ -7,19 +7,19 @@ use crate::dctcp::switch::MarkAt;
 use apus_cc::{CongestionHeader, Ecn, PortView, SwitchFeedback, SwitchHalf, Telemetry, Verdict};
 use apus_units::random::SplitMix64;
 
-/// From no mark to every packet marked, as RED does on the queue of the moment.
+/// Marking probabilities from 0 to 1, as with RED on the instantaneous queue.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Ramp {
-    /// Up to this queue no packet is marked.
+    /// No packet is marked up to this queue length.
     pub k_min: Bytes,
-    /// Above this queue every packet is.
+    /// Every packet is marked above this queue length.
     pub k_max: Bytes,
     /// Probability at `k_max`, in (0, 1].
     pub p_max: f64,
 }
 
 impl Ramp {
-    /// Returns this fraction of the thresholds.
+    /// Returns the ramp with this fraction of the thresholds.
     #[must_use]
     fn scaled(&self, fraction: f64) -> Self {
         let (k_min, k_max) = (self.k_min.mul_f64(fraction), self.k_max.mul_f64(fraction));
@@ -35,15 +35,15 @@ impl Ramp {
         } else if bytes > self.k_max {
             1.0
         } else {
-            // Above `k_min` and at most `k_max`, so the two differ.
+            // The queue is above `k_min` and at most `k_max`, so the two differ.
             let width = self.k_max.saturating_sub(self.k_min).get() as f64;
             self.p_max * bytes.saturating_sub(self.k_min).get() as f64 / width
         }
     }
 }
 
-/// Marks packets of ECN-capable senders as they join the queue, depending on the queue before them, or
-/// as they leave it, depending on the queue behind them.
+/// Marks packets of ECN-capable senders: as they join the queue, depending on the queue in front of them, or as
+/// they leave it, depending on the queue behind them.
 #[derive(Clone, Debug)]
 pub struct RampMarker {
     ramp: Ramp,

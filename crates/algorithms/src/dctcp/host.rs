@@ -15,11 +15,12 @@ use apus_cc::{
 /// Smallest slow-start threshold in packets (RFC 5681 §3.1, equation 4).
 const MIN_SSTHRESH: f64 = 2.0;
 
-/// Packets that a marked packet takes off the window if each counts (REPS's artifact b751588, `updateCwndOnAck_MPRDMA`).
+/// Packets by which each marked packet shrinks the window, if each packet counts (REPS's artifact b751588,
+/// `updateCwndOnAck_MPRDMA`).
 const CUT_PER_MARK: f64 = 0.25;
 
-/// The sender half of DCTCP. Bytes of the RFC are packets here, and its sequence numbers are packet
-/// numbers: every packet of a flow but the last of an op is of full size.
+/// The sender half of DCTCP. Bytes of the RFC are packets here, and its sequence numbers are packet numbers:
+/// every packet of a flow except the last one of an op has full size.
 #[derive(Clone, Debug)]
 pub struct Dctcp {
     params: Arc<Params>,
@@ -121,9 +122,10 @@ impl Dctcp {
         (self.acked, self.marked) = (0, 0);
     }
 
-    /// REPS's artifact b751588, `updateCwndOnAck_MPRDMA`, of which each acknowledgement is for one packet. deviation: its
-    /// `fast_increase` is left out, which adds half of what is acknowledged once a window of bytes has met delays below 1 us;
-    /// it is off there without `-enable_fi`, which `run_failures_test.py` sets.
+    /// Implements `updateCwndOnAck_MPRDMA` of REPS's artifact b751588, where each acknowledgement is for one
+    /// packet. deviation: the artifact's `fast_increase` is left out. It adds half of the acknowledged bytes
+    /// once a window of bytes has met delays below 1 us. It is off there without `-enable_fi`, which
+    /// `run_failures_test.py` sets.
     #[inline(never)] // only with `reaction = "per-packet"`
     fn count(&mut self, event: &AckEvent<'_>) {
         let marked = event.marked_packets.min(event.acked_packets);
@@ -136,8 +138,8 @@ impl Dctcp {
         self.cwnd = (self.cwnd - packets).max(self.params.min_cwnd);
     }
 
-    /// RFC 8257 §3.4: slow start and congestion avoidance as in RFC 5681 §3.1. Every packet
-    /// acknowledged counts, as ACKs are not delayed but may be coalesced.
+    /// RFC 8257 §3.4: slow start and congestion avoidance as in RFC 5681 §3.1. Every acknowledged packet
+    /// counts, since ACKs are not delayed but may be coalesced.
     #[inline]
     fn grow(&mut self, acked: u32) {
         let acked = f64::from(acked);
@@ -160,9 +162,9 @@ impl Sender for Dctcp {
         if event.marked_packets == 0 {
             self.grow(event.acked_packets);
         } else if event.acked_seq >= self.cut_until {
-            // RFC 8257 §3.3 step 9, at most once per window of data (RFC 3168 §6.1.2, which also
-            // forbids to grow on a marked ACK). Alpha is of the last window of data that has ended, also
-            // for GCN (g = 1): the first mark after a window without any cuts by nothing.
+            // RFC 8257 §3.3 step 9, at most once per window of data (RFC 3168 §6.1.2, which also forbids growth
+            // on a marked ACK). Alpha covers the last completed window of data, also for GCN (g = 1). The first
+            // mark after a window without marks therefore cuts by nothing.
             let cut = self.cwnd * (1.0 - self.alpha / 2.0);
             self.cwnd = cut.max(self.params.min_cwnd);
             self.ssthresh = self.cwnd.max(MIN_SSTHRESH);
@@ -174,8 +176,8 @@ impl Sender for Dctcp {
         if self.params.per_packet {
             return self.shrink(f64::from(event.lost_packets));
         }
-        // RFC 8257 §3.5: a loss is answered as in conventional TCP, by half, once per window of
-        // data. A cut by marks does not excuse from it, for it may have been tiny.
+        // RFC 8257 §3.5: a loss halves the window as in conventional TCP, once per window of data. A cut by
+        // marks in the same window does not replace this, because it may have been tiny.
         if event.lost_seq < self.halved_until {
             return;
         }
@@ -189,8 +191,8 @@ impl Sender for Dctcp {
         if self.params.per_packet {
             return self.shrink(f64::from(event.lost_packets));
         }
-        // RFC 5681 §3.1: ssthresh by equation 4, but held when the same data times out again;
-        // the window falls to the loss window.
+        // RFC 5681 §3.1: ssthresh follows equation 4, but stays when the same data times out again. The window
+        // falls to the loss window.
         if !self.timed_out {
             self.ssthresh = (self.cwnd / 2.0).max(MIN_SSTHRESH);
         }

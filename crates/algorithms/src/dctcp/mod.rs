@@ -1,4 +1,4 @@
-//! DCTCP (RFC 8257), and Google's variant GCN (Swift §4.1) as a profile of it.
+//! DCTCP (RFC 8257), and Google's variant GCN (Swift §4.1) as a profile of DCTCP.
 
 mod host;
 mod params;

@@ -9,14 +9,14 @@ use apus_cc::settings::{
 };
 use apus_cc::{Derivation, NetworkInfo, Range, Tunable, TunedSetting};
 
-/// DCTCP as its RFC has it.
+/// DCTCP as specified in its RFC.
 pub(super) const RFC8257: &str = "rfc8257";
 /// Google's variant that Swift was compared with.
 pub(super) const GCN: &str = "gcn";
 
-/// The window answers marks, losses and timeouts as its RFC has it.
+/// The window reacts to marks, losses and timeouts as in the RFC.
 const PER_WINDOW: &str = "per-window";
-/// Each packet counts.
+/// Each packet changes the window.
 const PER_PACKET: &str = "per-packet";
 
 /// Every parameter.
@@ -112,7 +112,7 @@ pub struct Params {
 }
 
 impl Params {
-    /// Reads and checks them.
+    /// Reads and checks the parameters.
     ///
     /// # Errors
     /// If a value is impossible, or has no effect.
@@ -125,7 +125,7 @@ impl Params {
         Self::with(settings, (0.0, 0.0), per_packet)
     }
 
-    /// Reads and checks those of an algorithm that answers marks as the RFC has it.
+    /// Reads and checks the parameters of an algorithm that reacts to marks as in the RFC.
     ///
     /// # Errors
     /// If a value is impossible.

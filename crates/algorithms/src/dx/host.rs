@@ -78,7 +78,7 @@ impl Algorithm for Dx {
 }
 
 impl Dx {
-    /// DX §4: once per window of data, by its average queueing delay `Q`.
+    /// DX §4: changes the window once per window of data, by its average queueing delay `Q`.
     fn update(&mut self, queueing: f64) {
         let params = &*self.params;
         let queued = queueing > params.headroom.as_ps_f64();
@@ -116,7 +116,8 @@ impl Sender for Dx {
     fn on_ack(&mut self, event: &AckEvent<'_>) {
         self.rtt.update(&self.params.rto, event.rtt);
         let delay = event.fabric_delay.as_ps_f64();
-        // A clock that was set back makes a delay of zero, after which all of the RTT would be queueing.
+        // A clock that was set back yields a delay of zero. As the base, zero would turn the whole RTT into
+        // queueing.
         if delay > 0.0 {
             self.base = self.base.min(delay);
         }
@@ -135,7 +136,7 @@ impl Sender for Dx {
     }
 
     fn on_loss(&mut self, event: &LossEvent) {
-        // RFC 5681 §3.2 as of RFC 6675: by half, once per window of data.
+        // RFC 5681 §3.2 as of RFC 6675: halves the window once per window of data.
         if event.lost_seq >= self.cut_until {
             self.halve();
             self.cut_until = event.next_seq;

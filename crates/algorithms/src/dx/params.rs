@@ -9,7 +9,7 @@ use apus_cc::settings::{
 };
 use apus_cc::{Range, Tunable, TunedSetting};
 
-/// DX as its paper has it.
+/// DX as in its paper.
 pub(super) const PAPER: &str = "paper";
 
 /// Every parameter.
@@ -51,9 +51,9 @@ pub(super) const TUNED: &[Tunable] = &[Tunable {
 /// The parameters of DX.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Params {
-    /// Packets per RTT.
+    /// Additive increase in packets per RTT.
     pub ai: f64,
-    /// Average queueing delay that counts as none.
+    /// Average queueing delay up to which the queue counts as empty.
     pub headroom: Span,
     /// Whether a flow starts with slow start.
     pub slow_start: bool,
@@ -68,7 +68,7 @@ pub struct Params {
 }
 
 impl Params {
-    /// Reads and checks them.
+    /// Reads and checks the parameters.
     ///
     /// # Errors
     /// If a value is impossible.

@@ -27,13 +27,13 @@ pub struct Feedback {
     /// Credits of this period known to be used or lost; `lost` counts the lost ones.
     total: u32,
     lost: u32,
-    /// The credit that the next echo names if none is lost.
+    /// Number of the next credit to be echoed if none is lost.
     expected: u32,
 }
 
 impl Feedback {
-    /// A flow whose line carries `max_rate` credits per second; `first` is the number of its first
-    /// credit, and `packets` the number of packets to send.
+    /// Creates the control of a flow whose line carries `max_rate` credits per second. `first` is the number of
+    /// its first credit, and `packets` the number of packets to send.
     #[must_use]
     pub fn new(params: &Params, max_rate: f64, now: Time, first: u32, packets: u32) -> Self {
         let rate = if params.feedback { params.first_share(packets) * max_rate } else { max_rate };
@@ -68,15 +68,15 @@ impl Feedback {
         (!self.rtt.is_nan()).then(|| Span::from_ps_f64(self.rtt))
     }
 
-    /// A data packet arrived for this credit; ends the period if an RTT has passed.
+    /// Handles a data packet that arrived for this credit. Ends the period if an RTT has passed.
     pub fn on_echo(&mut self, params: &Params, now: Time, echo: &CreditEcho) {
         self.rtt = ewma(self.rtt, RTT_GAIN, echo.rtt.as_ps_f64());
-        // Serial arithmetic: an echo from before the expected one was overtaken, and counted as lost.
+        // Serial number arithmetic: an echo before the expected one was overtaken, and was counted as lost.
         let gap = echo.number.wrapping_sub(self.expected);
         if gap > u32::MAX / 2 {
             self.lost = self.lost.saturating_sub(1);
         } else {
-            // A peer may echo any number.
+            // A peer may echo any number, so the sums saturate.
             self.lost = self.lost.saturating_add(gap);
             self.total = self.total.saturating_add(gap).saturating_add(1);
             self.expected = echo.number.wrapping_add(1);
@@ -101,10 +101,10 @@ impl Feedback {
 
     /// ExpressPass Alg. 1, as written. Two of its properties show in the experiments:
     ///
-    /// * A loss shows one RTT after its credits were sent, so the period after a cut still counts
-    ///   credits from before it, and each cut is made twice. A few flows leave part of the link
-    ///   unused: 4 flows 83 % instead of 95. If a cut starts from the rate of one RTT earlier, they use
-    ///   it, but at 100 Gb/s a second flow needs 1.1 ms and more to its share instead of 0.7.
+    /// * A loss shows one RTT after its credits were sent. The period after a cut therefore still counts
+    ///   credits from before the cut, and each cut is made twice. A few flows leave part of the link unused: 4
+    ///   flows use 83 % instead of 95 %. If a cut starts from the rate of one RTT earlier, they use 95 %. At
+    ///   100 Gb/s, however, a second flow then needs 1.1 ms and more to reach its share instead of 0.7.
     /// * Every flow accepts the same loss. A flow over six full links meets a loss of 1 - 0.9^6 where
     ///   the others meet 0.1, reduces its rate each time, and starves.
     fn adjust_paper(&mut self, params: &Params, loss: f64) {
@@ -122,8 +122,8 @@ impl Feedback {
         }
     }
 
-    /// The rule of the authors' simulator. A cut is to the rate that was delivered, which a second cut
-    /// does not reduce, and the accepted loss falls as the rate grows, so that slow flows gain.
+    /// The rule of the authors' simulator. A cut leads to the delivered rate, which a second cut does not
+    /// reduce. The accepted loss falls as the rate grows, so that slow flows gain.
     fn adjust_code(&mut self, params: &Params, loss: f64, period: Span) {
         let target = params.target_loss * (1.0 - self.rate / self.max_rate);
         if loss > target {

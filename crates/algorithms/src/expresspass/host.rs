@@ -50,12 +50,13 @@ struct Recent {
     /// From the request to the first credit.
     rtt: Span,
     credits: u64,
-    /// At the end of an RTT, at least as many had arrived as packets were left.
+    /// At the end of an RTT, at least as many credits had arrived as packets were left.
     enough: bool,
 }
 
 impl Recent {
-    /// Counts a credit; `left` packets wait for others. `first` is the first after a request.
+    /// Counts a credit. `left` packets still need credits; `first` states that the credit is the first one
+    /// after a request.
     fn count(&mut self, now: Time, first: bool, left: u64) {
         self.credits += 1;
         if first {
@@ -135,7 +136,7 @@ impl ExpressPass {
         Some(SenderControl::CreditRequest)
     }
 
-    /// Returns `true` if the credits in flight may do for the packets that are left.
+    /// Returns `true` if the credits in flight may suffice for the packets that are left.
     fn stops_early(&self) -> bool {
         self.params.stop == Stop::Early && self.recent.enough
     }
@@ -179,7 +180,7 @@ impl Sender for ExpressPass {
                 self.deadline = event.now.saturating_add(self.params.request_timeout);
             }
             State::StopSent => {}
-            // Credits in flight at the stop arrive for an RTT. Later ones show that the stop was
+            // Credits that were in flight at the stop arrive for an RTT. Later ones show that the stop was
             // lost.
             State::Closed => self.wasted = event.now >= self.deadline,
         }
@@ -197,7 +198,7 @@ impl Sender for ExpressPass {
             };
         }
         match self.state {
-            // A request that found its data gone (the flow was given up).
+            // The data of the request is gone, because the flow was abandoned.
             State::RequestSent if late => self.stop(now),
             State::RequestSent => None,
             State::Receiving => {

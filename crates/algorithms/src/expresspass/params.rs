@@ -24,7 +24,7 @@ const EARLY: &str = "early";
 const CREDITS: &str = "credits";
 const BYTES: &str = "bytes";
 
-/// Part of a whole that may be 0.
+/// Limits of a fraction that may be 0.
 const BELOW_ONE: Limits = Limits::new("at least 0 and below 1", |x| (0.0..1.0).contains(&x));
 
 /// Every parameter.
@@ -122,7 +122,7 @@ pub(super) const TUNED: &[Tunable] = &[Tunable {
 /// The rule of feedback control.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Variant {
-    /// The paper's.
+    /// As in the paper.
     Paper,
     /// As in the authors' simulator.
     Code,
@@ -131,12 +131,12 @@ pub enum Variant {
 /// The moment at which a sender stops the credits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stop {
-    /// Right behind its last packet.
+    /// Directly after its last packet.
     AtLastData,
-    /// On the arrival of a credit without data to send.
+    /// When a credit arrives and there is no data to send.
     AtWastedCredit,
-    /// When as many credits arrived in the last RTT as packets are left, so that the credits in
-    /// flight may do.
+    /// When as many credits arrived in the last RTT as packets are left, so that the credits in flight may
+    /// suffice.
     Early,
 }
 
@@ -149,7 +149,7 @@ pub struct Params {
     pub feedback: bool,
     /// First credit rate over the largest.
     pub alpha: f64,
-    /// Packets to send from which the first credit rate is `alpha`; 0: any number.
+    /// Number of packets to send from which the first credit rate is `alpha`; 0 for any number.
     pub alpha_packets: u32,
     /// First aggressiveness factor.
     pub w_init: f64,
@@ -157,7 +157,7 @@ pub struct Params {
     pub w_min: f64,
     /// Largest aggressiveness factor.
     pub w_max: f64,
-    /// Target of credit loss.
+    /// Target of the credit loss.
     pub target_loss: f64,
     /// Variation of the gap between credits, as a fraction either way.
     pub jitter: f64,
@@ -169,14 +169,14 @@ pub struct Params {
     pub stop: Stop,
     /// Interval of repeated requests and stops.
     pub request_timeout: Span,
-    /// Time after which a receiver stops.
+    /// Time without data after which a receiver stops.
     pub idle_timeout: Span,
     /// The retransmission timeout.
     pub rto: RtoRule,
 }
 
 impl Params {
-    /// Reads and checks them.
+    /// Reads and checks the parameters.
     ///
     /// # Errors
     /// If a value is impossible or was set without effect.

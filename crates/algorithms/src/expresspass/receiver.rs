@@ -14,7 +14,7 @@ use apus_units::random::SplitMix64;
 pub struct ExpressPassReceiver {
     params: Arc<Params>,
     random: SplitMix64,
-    /// Credits per second that the line lets pass: one and its data fill it.
+    /// Credits per second at which the credits and their data fill the line.
     max_rate: f64,
     /// State while the receiver sends credits; `None` otherwise.
     sending: Option<Sending>,
@@ -30,7 +30,7 @@ struct Sending {
 }
 
 impl ExpressPassReceiver {
-    /// A closed receiver.
+    /// Creates a closed receiver.
     #[must_use]
     pub fn new(params: Arc<Params>, flow: &FlowInfo) -> Self {
         // Credits get control / (control + packet) of the line: 84 / (84 + 1538) = 5.18 %.
@@ -45,7 +45,7 @@ impl ExpressPassReceiver {
         self.sending.as_ref().map(|sending| &sending.feedback)
     }
 
-    /// The time to the next credit, jitter included.
+    /// Returns the time to the next credit, jitter included.
     fn gap(&mut self, rate: f64) -> Span {
         let jitter = self.params.jitter * (2.0 * self.random.uniform() - 1.0);
         Span::from_ps_f64(1e12 / rate * (1.0 + jitter))
@@ -54,8 +54,8 @@ impl ExpressPassReceiver {
 
 impl Receiver for ExpressPassReceiver {
     fn on_data(&mut self, event: &DataEvent) -> bool {
-        // No credit acknowledges data that arrived without a credit (a read request) or after the
-        // stop.
+        // Data that arrived without a credit (a read request) or after the stop is not acknowledged by a
+        // credit.
         let (Some(echo), Some(sending)) = (&event.credit, &mut self.sending) else { return true };
         sending.heard_at = event.now;
         sending.feedback.on_echo(&self.params, event.now, echo);
@@ -94,8 +94,8 @@ impl Receiver for ExpressPassReceiver {
             MAX_CREDIT_PADDING / 2
         };
         if let Some(sending) = &mut self.sending {
-            // The next is counted from when this one was due, so that a coarse timer does not slow
-            // the rate; a host that was held up for longer does not make up for it.
+            // The gap counts from the time at which this credit was due, so that a coarse timer does not slow
+            // the rate. A host that was delayed for longer does not send the missed credits.
             sending.next_at = (next_at + gap).max(now.saturating_sub(gap));
         }
         self.next_number = self.next_number.wrapping_add(1);

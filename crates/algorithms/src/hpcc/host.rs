@@ -14,7 +14,7 @@ use apus_cc::{
     StateError, StateOverride, SwitchInfo, Telemetry, TimeoutEvent, Tunable,
 };
 
-/// The sender half of HPCC. Windows are in wire bytes, as telemetry is.
+/// The sender half of HPCC. Windows are in wire bytes, since telemetry is.
 #[derive(Clone, Debug)]
 pub struct Hpcc {
     params: Arc<Params>,
@@ -95,7 +95,7 @@ impl Hpcc {
         let another_path = telemetry.path() != self.last.path();
         let (new, old) = (telemetry.hops(), self.last.hops());
         if new.is_empty() || new.len() != old.len() || another_path {
-            // The first acknowledgement, or another path: earlier telemetry is discarded (§4.1).
+            // On the first acknowledgement and after a change of path, earlier telemetry is discarded (§4.1).
             return None;
         }
         let mut busiest = 0.0;
@@ -134,8 +134,8 @@ impl Hpcc {
     }
 }
 
-/// The normalised bytes in flight of a link between two notes of it, and the time between them in
-/// seconds (HPCC Alg. 1 l. 4-6). `None` if no time has passed.
+/// Returns the normalised bytes in flight of a link between two of its telemetry records, and the time between
+/// them in seconds (HPCC Alg. 1 l. 4-6). `None` if no time has passed.
 fn link_utilisation(new: &HopTelemetry, old: &HopTelemetry, base_rtt: f64) -> Option<(f64, f64)> {
     let elapsed = new.elapsed_since(old)?.as_secs_f64();
     let rate = new.link_rate.as_bps() as f64;
@@ -170,8 +170,8 @@ impl Sender for Hpcc {
         header.fields = Fields::TELEMETRY;
     }
 
-    /// HPCC §3.2: a window, and a pace of `W / T` within it.
-    /// The window counts in bytes.
+    /// The window counts bytes, so it stays the same. HPCC §3.2: it is a window with a pace of `W / T` within
+    /// it.
     fn on_packet_size(&mut self, event: &PacketSizeEvent) {
         self.info.payload = event.payload;
         self.info.packet = event.packet;

@@ -11,9 +11,9 @@ use apus_cc::settings::{
 };
 use apus_cc::{Derivation, NetworkInfo, ProfilePackets, Range, Tunable, TunedSetting};
 
-/// HPCC as its paper has it.
+/// HPCC as in its paper.
 pub(super) const PAPER: &str = "paper";
-/// The settings of the authors of Bolt.
+/// HPCC with the settings of Bolt's authors.
 pub(super) const BOLT: &str = "bolt";
 
 /// Every parameter.
@@ -40,8 +40,8 @@ pub(super) const TABLE: &[ParamInfo] = &[
     rtt::INITIAL_RTO.default("1ms", "deviation: HPCC relies on PFC; Swift's value"),
 ];
 
-/// Number of flows that are expected to share a link, in the rule for W_AI. deviation: the paper
-/// leaves N open; its 80 B at T = 13 us, 100 Gb/s and eta = 0.95 correspond to 100.
+/// Number of flows expected to share a link, in the rule for W_AI. deviation: the paper leaves N open; its 80 B
+/// at T = 13 us, 100 Gb/s and eta = 0.95 correspond to 100.
 const EXPECTED_FLOWS: f64 = 100.0;
 
 /// The rules for the parameters that depend on the network.
@@ -68,8 +68,8 @@ fn additive_rate(network: &NetworkInfo, settings: &Settings) -> String {
     format!("{}", Rate::from_bps((spare / EXPECTED_FLOWS + 0.5) as u64))
 }
 
-/// HPCC's own simulator (alibaba-edu/High-Precision-Congestion-Control), which the authors of Bolt ran:
-/// 1000 B of payload; PPP 14 B, IP 20 B, UDP 8 B and sequence 6 B are 48 B, INT of five hops adds 42 B. An
+/// Packet sizes of HPCC's own simulator (alibaba-edu/High-Precision-Congestion-Control), which Bolt's authors
+/// ran: 1000 B of payload; PPP 14 B, IP 20 B, UDP 8 B and sequence 6 B are 48 B, INT of five hops adds 42 B. An
 /// acknowledgement is 14 + 20 + 12 + 42 B.
 pub(super) const PACKETS: &[ProfilePackets] = &[ProfilePackets {
     profile: BOLT,
@@ -96,7 +96,7 @@ pub struct Params {
     pub base_rtt: Span,
     /// Target utilisation.
     pub eta: f64,
-    /// RTTs of additive increase before a multiplicative one.
+    /// RTTs of additive increase before a multiplicative increase.
     pub max_stage: u32,
     /// W_AI over T.
     pub additive_rate: Rate,
@@ -107,7 +107,7 @@ pub struct Params {
 }
 
 impl Params {
-    /// Reads and checks them.
+    /// Reads and checks the parameters.
     ///
     /// # Errors
     /// If a value is impossible.

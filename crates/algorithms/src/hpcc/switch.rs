@@ -14,8 +14,8 @@ pub struct TelemetryStamp {
 }
 
 impl TelemetryStamp {
-    /// Creates a stamp with a number that identifies the port: HPCC's switches have 12 bits (Fig.
-    /// 7), here 16.
+    /// Creates a stamp with a number that identifies the port. HPCC's switches have 12 bits for it (Fig. 7),
+    /// this one has 16.
     #[must_use]
     pub fn new(info: &SwitchInfo) -> Self {
         Self { port: info.seed as u16 } // the seed is the port's own

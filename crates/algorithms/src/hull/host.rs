@@ -89,8 +89,8 @@ impl Sender for Hull {
         self.now = info.now;
         self.dctcp.on_transmit(header, info);
         if let Some(pacer) = &self.params.pacer {
-            // Bytes that the window would admit in addition to this packet, if the flow has as
-            // many.
+            // Bytes that the window would admit in addition to this packet, at most the bytes that the flow
+            // has.
             let room = self.dctcp.allowance().packets().saturating_sub(info.in_flight + 1);
             let (room, pending) = (f64::from(room) * self.packet, info.pending.get() as f64);
             let backlog = if room < pending { room } else { pending };

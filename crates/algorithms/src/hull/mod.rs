@@ -1,8 +1,8 @@
 //! HULL: Alizadeh et al., "Less is More: Trading a Little Bandwidth for Ultra-Low Latency in the Data
 //! Center", NSDI 2012.
 //!
-//! Every port simulates a queue that drains at a fraction of its link's rate and marks by that: the
-//! real one stays empty. Hosts run DCTCP, and smooth the bursts of flows that see marks.
+//! Every port simulates a queue that drains at a fraction of its link's rate, and marks by the length of that
+//! queue, so that the real queue stays empty. Hosts run DCTCP, and smooth the bursts of flows that see marks.
 
 mod host;
 mod pacer;

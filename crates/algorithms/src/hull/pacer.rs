@@ -26,7 +26,7 @@ pub struct Pacer {
 }
 
 impl Pacer {
-    /// A flow that is not paced.
+    /// Creates the pacer of a flow that is not paced.
     #[must_use]
     pub fn new(line_rate: Rate, seed: u64) -> Self {
         let line_rate = line_rate.as_bps() as f64;
@@ -41,7 +41,7 @@ impl Pacer {
         }
     }
 
-    /// The pace, if the flow is paced.
+    /// Returns the pace if the flow is paced.
     #[must_use]
     pub fn rate(&self, now: Time) -> Option<Rate> {
         (now < self.until).then(|| Rate::from_bps(self.rate as u64))
@@ -54,14 +54,14 @@ impl Pacer {
             return;
         }
         if now >= self.until {
-            // The first rate is that of the line; some intervals later it has adapted to the input.
+            // The first rate is the line rate; after some intervals the rate has adapted to the input.
             self.rate = self.line_rate;
             (self.computed_at, self.arrived, self.backlog) = (now, 0.0, 0.0);
         }
         self.until = now.saturating_add(params.timeout);
     }
 
-    /// A packet of `bytes` wire bytes leaves, and `backlog` more could if it were not for the pace.
+    /// Handles a packet of `bytes` wire bytes that leaves. Without the pace, `backlog` more bytes could leave.
     ///
     /// Every `T_r`: `R_tb <- (1 - eta) * R_tb + eta * M_tb / T_r + beta * Q_tb`.
     pub fn on_transmit(&mut self, params: &PacerParams, now: Time, bytes: f64, backlog: f64) {
@@ -78,8 +78,8 @@ impl Pacer {
         let input = if came > 0.0 { came * 8.0 / elapsed.as_secs_f64() } else { 0.0 };
         let eta = params.eta;
         let rate = (1.0 - eta) * self.rate + eta * input + params.beta * 1e3 * backlog;
-        // deviation: the paper names no minimum rate. At a rate of 0 no packet would leave. A
-        // packet per `timeout`, which is also the duration of pacing, is practically zero.
+        // deviation: the paper names no minimum rate. At a rate of 0 no packet would leave. One packet per
+        // `timeout`, which is also the duration of pacing, is practically zero.
         let least = bytes * 8.0 / params.timeout.as_secs_f64();
         let rate = if rate > least { rate } else { least };
         self.rate = if rate < self.line_rate { rate } else { self.line_rate };

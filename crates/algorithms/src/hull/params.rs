@@ -75,7 +75,7 @@ pub struct PhantomParams {
 /// Parameters of a pacer.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct PacerParams {
-    /// Probability that a mark has its flow paced, in [0, 1].
+    /// Probability that a mark makes its flow paced, in [0, 1].
     pub probability: f64,
     /// Duration of pacing.
     pub timeout: Span,
@@ -99,10 +99,10 @@ pub struct Params {
 }
 
 impl Params {
-    /// Reads and checks them.
+    /// Reads and checks the parameters.
     ///
     /// # Errors
-    /// If a value is impossible, or one of the pacer's is set without it.
+    /// If a value is impossible, or a parameter of the pacer is set without the pacer.
     pub fn from_settings(settings: &mut Settings) -> Result<Self, SettingError> {
         let phantom = PhantomParams {
             gamma: settings.number("gamma"),

@@ -11,16 +11,16 @@ use apus_cc::{CongestionHeader, Ecn, PortView, SwitchFeedback, SwitchHalf, Verdi
 #[derive(Clone, Copy, Debug)]
 pub struct PhantomQueue {
     params: PhantomParams,
-    /// Wire bytes that it holds.
+    /// Wire bytes of the phantom queue.
     bytes: f64,
-    /// Bytes that the port had taken after the last packet, of all classes.
+    /// Bytes of all classes that the port had accepted after the last packet.
     taken: u64,
     /// Time up to which the phantom queue has been drained.
     drained_to: Time,
 }
 
 impl PhantomQueue {
-    /// An empty one.
+    /// Creates an empty queue.
     #[must_use]
     pub const fn new(params: PhantomParams) -> Self {
         Self { params, bytes: 0.0, taken: 0, drained_to: Time::ZERO }
@@ -43,8 +43,9 @@ impl SwitchHalf for PhantomQueue {
     ) -> Verdict {
         let link = view.link_rate.as_bps() as f64;
         let seconds = view.now.since(self.drained_to).as_secs_f64();
-        // Each class has a half of its own, and the queue is that of the port: what other classes have brought meanwhile counts.
-        // When it came is unknown. What is still in the real queue is in the phantom queue too, which is drained more slowly.
+        // Each class has a separate half, but the phantom queue is that of the port, so bytes of other classes
+        // since the last packet count. Their arrival times are unknown. Bytes still in the real queue are in
+        // the phantom queue too, which drains more slowly.
         let taken = (view.sent + view.queue_bytes).get();
         let others = taken.saturating_sub(self.taken) as f64;
         let least = if others > 0.0 { view.queue_bytes.get() as f64 } else { 0.0 };

@@ -2,8 +2,8 @@
 
 use apus_units::Span;
 
-/// Most delays that are kept. deviation: the paper has half a window, of any size; 128 is half of the window
-/// of 800 Gb/s and 10 us, and the median of more changes little.
+/// Maximum number of delays kept. deviation: the paper keeps half a window, of any size. 128 is half of the
+/// window of 800 Gb/s and 10 us, and the median of more delays changes little.
 pub(super) const MOST: usize = 128;
 
 /// The last delays, in picoseconds.
@@ -19,8 +19,8 @@ impl Delays {
         Self { kept: [0; MOST], added: 0 }
     }
 
-    /// Adds a delay and returns the median of the last `count`, or of those that there are: the middle one, or
-    /// the mean of the middle two.
+    /// Adds a delay and returns the median of the last `count` delays, or of all if there are fewer: the middle
+    /// one, or the mean of the middle two.
     pub(super) fn add(&mut self, delay: Span, count: usize) -> Span {
         self.kept[(self.added % MOST as u64) as usize] = delay.as_ps();
         self.added += 1;
@@ -74,7 +74,7 @@ mod tests {
         }
     }
 
-    /// Two of seven delays are far above: the median is one of the others, the mean is not.
+    /// Two of seven delays are far above the others: the median is one of the others, the mean is not.
     #[test]
     fn congested_paths_below_a_third_do_not_move_the_median() {
         let mut delays = Delays::new();

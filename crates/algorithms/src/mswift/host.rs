@@ -1,4 +1,4 @@
-//! MSwift's sender half: Swift's, which hears the median of the delays.
+//! MSwift's sender half: Swift's sender half with the median of the delays as its input.
 
 use alloc::boxed::Box;
 use alloc::sync::Arc;
@@ -77,7 +77,7 @@ impl Sender for MSwift {
         let is_late = swift.target_delay(event.hops).is_some_and(|t| heard.fabric_delay >= t);
         *late = if is_late { late.saturating_add(1) } else { 0 };
         if is_late && *late < params.late_packets {
-            // Neither a cut nor an increase: no delay, and no packet acknowledged.
+            // Neither a cut nor an increase: Swift gets a delay of zero and no acknowledged packet.
             (heard.fabric_delay, heard.acked_packets) = (Span::ZERO, 0);
         }
         swift.on_ack(&heard);
@@ -133,7 +133,8 @@ mod tests {
         MSwift::new(Arc::new(params), &FlowInfo::default())
     }
 
-    /// An acknowledgement of one packet with this delay, so long after the last that no guard holds.
+    /// Acknowledges one packet with this delay, late enough after the previous acknowledgement that no guard
+    /// applies.
     fn ack(flow: &mut MSwift, number: u64, delay_us: u64) -> f64 {
         let delay = Span::from_us(delay_us);
         let mut event = AckEvent::new(Time::ZERO + Span::from_us(100) * number, delay);
@@ -158,7 +159,7 @@ mod tests {
         assert!((cut - 0.6 * early).abs() < 1e-9, "{cut}");
     }
 
-    /// One packet in four waits long: LSwift with a patience of one packet collapses, MSwift grows.
+    /// One packet in four is late: LSwift with a patience of one packet collapses, MSwift grows.
     #[test]
     fn mswift_ignores_a_quarter_of_late_packets() {
         let mut latest = flow("lswift", &[("late_packets", "1")]);

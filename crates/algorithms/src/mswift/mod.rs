@@ -3,9 +3,10 @@
 //! base LSwift, which cuts its window later.
 //!
 //! With a share q of packets on congested paths, a rule on the latest delay cuts for any q > 0, so that the
-//! window falls as 1/sqrt(q) (there, §III); the median of the last H delays ignores them below q = 1/3.
+//! window falls as 1/sqrt(q) (§III of the paper). For q below 1/3 the median of the last H delays ignores these
+//! packets.
 //!
-//! unverified: the paper's text beyond its abstract was not available; its rules are cited after others.
+//! unverified: the paper's text beyond its abstract was not available; its rules are cited second-hand.
 
 mod delays;
 mod host;

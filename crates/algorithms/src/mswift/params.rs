@@ -10,9 +10,9 @@ use apus_cc::settings::{
     ANY, AT_LEAST_1, FRACTION, ParamInfo, SettingError, Settings, count, flag, number, time,
 };
 
-/// Median feedback.
+/// MSwift, with the median of the delays.
 pub(super) const MSWIFT: &str = "mswift";
-/// Its base, on the latest delay.
+/// LSwift, MSwift's base, with the latest delay.
 pub(super) const LSWIFT: &str = "lswift";
 const ALL: &[&str] = &[MSWIFT, LSWIFT];
 
@@ -70,15 +70,15 @@ pub(super) const DERIVED: &[Derivation] = &[
 /// The parameters of MSwift.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Params {
-    /// Those of Swift, which hears other delays.
+    /// The parameters of Swift, which gets the median of the delays (`history`).
     pub(super) swift: Arc<crate::swift::Params>,
-    /// Part of the window of whose delays the median is taken; `None` for the latest delay.
+    /// Part of the window whose delays give the median; `None` for the latest delay.
     pub(super) history: Option<f64>,
     pub(super) late_packets: u32,
 }
 
 impl Params {
-    /// Reads and checks them.
+    /// Reads and checks the parameters.
     ///
     /// # Errors
     /// If a value is impossible, or has no effect.
@@ -89,7 +89,7 @@ impl Params {
         config.max_mdf = settings.number("max_mdf");
         config.target.base_target = settings.time("base_target");
         config.target.hop_scale = settings.time("hop_scale");
-        // deviation: flow scaling moves targets by the window; without it the target is [M]'s constant.
+        // deviation: flow scaling makes targets depend on the window; without it the target is [M]'s constant.
         config.target.fs_range = apus_units::Span::ZERO;
         config.initial_cwnd = settings.number("initial_cwnd");
         config.max_cwnd = settings.number("max_cwnd");

@@ -1,4 +1,4 @@
-//! The sender half.
+//! The sender half of the study.
 
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
@@ -17,8 +17,8 @@ use apus_cc::{
     TimeoutEvent,
 };
 
-/// Packets over which the load is observed: an arrival is a whole packet, so that a load between two
-/// neighbours is 0 or 2.
+/// Number of packets over which the load is observed. An arrival is a whole packet, so the load between two
+/// consecutive packets is 0 or 2.
 const OBSERVED: u32 = 8;
 
 /// Largest load that counts as a full link: two of the observed packets may arrive early.
@@ -34,9 +34,9 @@ struct State {
     control: Control,
     /// Reports that are not yet due, in order.
     reports: VecDeque<Report>,
-    /// The packet after the one sent last.
+    /// Number of the packet after the latest one sent.
     next: PacketNumber,
-    /// Switches on the path, of the latest acknowledgement.
+    /// Switches on the path, according to the latest acknowledgement.
     hops: u8,
     rtt: RttEstimator,
 }
@@ -64,7 +64,7 @@ struct Ideal {
     cwnd: f64,
     since: Option<(Time, Bytes)>,
     observed: u32,
-    /// The next packet at the latest cut: those before were sent with a larger window.
+    /// Packets below this number were sent before the latest cut, with a larger window.
     ignored_before: PacketNumber,
 }
 
@@ -116,11 +116,10 @@ impl Algorithm for Notified {
 }
 
 impl Ideal {
-    /// Between two packets the queue grew by the arrivals that exceeded the capacity of the link:
-    /// the load is 1 plus this growth over the capacity. The window divided by the load is the
-    /// flow's share of the link. It empties the queue within an RTT, since nothing is sent until
-    /// the packets in flight fit into it. Reports about packets that left before the cut are
-    /// ignored.
+    /// Computes the new window. Between two packets the queue grew by the arrivals that exceeded the capacity
+    /// of the link: the load is 1 plus this growth over the capacity. The window divided by the load is the
+    /// flow's share of the link. That window empties the queue within an RTT, since nothing is sent until the
+    /// packets in flight fit into it. Reports about packets that left before the cut are ignored.
     fn react(&mut self, report: &Report, newest: PacketNumber) {
         if report.seq < self.ignored_before {
             return;
@@ -178,7 +177,7 @@ impl Sender for Notified {
             Point::Departure => event.link_rate.serialization_time(event.queue),
         };
         let at = event.now.saturating_add(queueing.saturating_add(state.params.delay));
-        // A packet that arrived later also leaves later; pending reports are kept.
+        // Reports stay in order: a packet that arrived later also leaves later, and pending reports are kept.
         let at = state.reports.back().map_or(at, |last| at.max(last.at));
         let report = Report {
             at,

@@ -1,4 +1,4 @@
-//! The parameters, each with its source.
+//! The parameters of the study, each with its source.
 
 use alloc::format;
 use alloc::sync::Arc;
@@ -12,7 +12,7 @@ use apus_cc::settings::{
     ANY, AT_LEAST_1, POSITIVE, ParamInfo, SettingError, Settings, choice, number, time,
 };
 
-/// The one profile.
+/// The only profile.
 pub(super) const STUDY: &str = "study";
 
 /// Every parameter.
@@ -64,21 +64,21 @@ pub(super) const DERIVED: &[Derivation] = &[
     },
 ];
 
-/// From when the delay counts.
+/// The moment from which the delay counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Point {
     /// The packet's arrival at the queue.
     Arrival,
-    /// Its departure: after the time that the link takes for the queue.
+    /// The packet's departure from the queue, after the time that the link takes for the queue.
     Departure,
 }
 
 /// Reaction to a report.
 #[derive(Clone, Debug)]
 pub enum Reaction {
-    /// Swift's Algorithm 1, the RTT to be as its delay.
+    /// Swift's Algorithm 1, with the expected RTT as its delay.
     Swift(Arc<SwiftParams>),
-    /// The window divided by the load, once per RTT.
+    /// Division of the window by the load, once per RTT.
     Ideal,
 }
 
@@ -87,9 +87,9 @@ pub enum Reaction {
 pub struct Params {
     /// RTT without queues.
     pub base_rtt: Span,
-    /// Until the reaction.
+    /// Delay until the reaction.
     pub delay: Span,
-    /// From when it counts.
+    /// The moment from which the delay counts.
     pub point: Point,
     /// Reaction to each report.
     pub reaction: Reaction,
@@ -100,7 +100,7 @@ pub struct Params {
 }
 
 impl Params {
-    /// Reads and checks them.
+    /// Reads and checks the parameters.
     ///
     /// # Errors
     /// If a value is impossible or has no effect.
@@ -112,7 +112,7 @@ impl Params {
         } else {
             let mut config = Config::paper();
             config.initial_cwnd = settings.number("initial_cwnd");
-            // Networks of a larger BDP start with it too.
+            // In networks with a larger BDP, the flow starts with this window too.
             config.max_cwnd = config.max_cwnd.max(config.initial_cwnd);
             config.target.base_target = settings.time("base_target");
             config.target.fs_range = settings.time("fs_range");

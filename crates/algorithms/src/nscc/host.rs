@@ -68,7 +68,7 @@ impl Algorithm for Nscc {
 }
 
 impl Nscc {
-    /// The port to the receiver trimmed a packet, whose credits handle that port (RCCC).
+    /// Handles a packet that the receiver's last port trimmed: the receiver's credits handle that port (RCCC).
     pub(crate) fn on_trim_at_last_hop(&mut self, event: &TrimEvent) {
         let bytes = event.payload.get() + self.window.header;
         self.window.on_trim_at_last_hop(&self.params, bytes);
@@ -124,11 +124,11 @@ impl Sender for Nscc {
         self.params.rto
     }
 
-    /// The target is that of the queueing delay.
+    /// `target_delay` is the base RTT plus the target of the queueing delay.
     fn snapshot(&self) -> Snapshot {
         Snapshot {
             cwnd: self.window.packets(),
-            // The target is that of the queueing delay.
+            // As the target of an RTT, not of the queueing delay alone.
             target_delay: Some(self.window.base() + self.params.target),
             ..Snapshot::default()
         }

@@ -1,6 +1,6 @@
 //! The median of the last delays: MSwift and MNSCC (arXiv 2509.07907).
 
-/// Most delays that are kept.
+/// Maximum number of delays kept.
 pub(super) const MAX_SAMPLES: usize = 4;
 
 /// The last delays, in picoseconds.
@@ -9,13 +9,13 @@ pub(super) struct Median {
     samples: [f64; MAX_SAMPLES],
     /// Number of samples kept.
     kept: u8,
-    /// Place of the next sample.
+    /// Index of the next sample.
     next: u8,
 }
 
 impl Median {
-    /// Adds a delay and returns the median of the last `count` (1 to [`MAX_SAMPLES`]) delays, or of those
-    /// that there are: the middle one, or the mean of the middle two.
+    /// Adds a delay and returns the median of the last `count` (1 to [`MAX_SAMPLES`]) delays, or of all if
+    /// there are fewer: the middle one, or the mean of the middle two.
     pub(super) fn add(&mut self, delay: f64, count: usize) -> f64 {
         self.samples[usize::from(self.next)] = delay;
         self.next = (self.next + 1) % MAX_SAMPLES as u8;
@@ -44,7 +44,7 @@ mod tests {
         for (delay, count, expected) in steps {
             assert_eq!(median.add(delay, count), expected);
         }
-        // The last three: 5, 3, 7 and now 100; of 1 the delay itself.
+        // The last three are 3, 7 and now 100; with a count of 1, the median is the delay itself.
         assert_eq!(median.add(100.0, 3), 7.0);
         assert_eq!(median.add(2.0, 1), 2.0);
     }

@@ -4,7 +4,7 @@
 //! The equations are those of the specification as uet-htsim (commit 40ccb05) implements them, in whole
 //! bytes as there.
 //!
-//! unverified: the text of the specification was not available; its sections are cited after others.
+//! unverified: the text of the specification was not available; its sections are cited second-hand.
 
 mod host;
 mod median;

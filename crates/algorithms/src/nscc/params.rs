@@ -10,9 +10,9 @@ use apus_cc::settings::{
 use apus_cc::{Derivation, NetworkInfo};
 use apus_units::Span;
 
-/// In a network whose switches trim.
+/// For a network whose switches trim packets.
 pub(super) const TRIMMING: &str = "trimming";
-/// In a network whose switches drop.
+/// For a network whose switches drop packets.
 pub(super) const DROP_TAIL: &str = "drop-tail";
 /// With the median of delays.
 pub(super) const MEDIAN: &str = "median";
@@ -20,7 +20,7 @@ pub(super) const MEDIAN: &str = "median";
 const ALL: &[&str] = &[TRIMMING, DROP_TAIL, MEDIAN];
 const DROPPING: &[&str] = &[DROP_TAIL, MEDIAN];
 
-/// Values of the number of delays of which the median is taken.
+/// Limits of the number of delays whose median is taken.
 const SAMPLES: Limits = Limits::new("from 1 to 4", |x| (1.0..=4.0).contains(&x));
 
 /// Every parameter.
@@ -127,10 +127,10 @@ pub(super) const DERIVED: &[Derivation] = &[
     },
 ];
 
-/// Full queues that drain before the timeout expires.
+/// Number of full queues that drain before the timeout expires.
 const DRAINS: u64 = 6;
 
-/// The timeout where queues trim at one bandwidth-delay product, or drop at five.
+/// The timeout in a network whose queues trim at one bandwidth-delay product, or drop at five.
 pub(crate) fn rto_of(network: &NetworkInfo, settings: &Settings) -> String {
     rto(network, settings, if network.trims { 1 } else { 5 })
 }
@@ -156,15 +156,15 @@ pub struct Params {
     pub proportional: f64,
     /// Payloads per window of fair increase.
     pub fair: f64,
-    /// Payloads per `network_rtt`.
+    /// Constant increase in payloads per `network_rtt`.
     pub eta: f64,
-    /// Part of the acknowledged bytes.
+    /// Fast increase as a part of the acknowledged bytes.
     pub fast: f64,
     /// Delay below which the fast increase applies.
     pub fast_delay: Span,
     /// Factor of the decrease.
     pub gamma: f64,
-    /// Largest part that a decrease takes.
+    /// Largest part of the window that a decrease removes.
     pub max_decrease: f64,
     /// Weight of a delay in the average.
     pub delay_gain: f64,
@@ -172,11 +172,11 @@ pub struct Params {
     pub quick_adapt: bool,
     /// Divisor of the largest window in the rule of quick adaptation.
     pub quick_adapt_part: f64,
-    /// Packets after which increases take effect.
+    /// Number of packets after which increases take effect.
     pub adjust_packets: f64,
-    /// Most delays of which the median is taken, from 1 to 4.
+    /// Maximum number of delays whose median is taken, from 1 to 4.
     pub median_samples: u32,
-    /// The receiver's penalty, if it is obeyed.
+    /// The receiver's penalty, if the sender obeys it.
     pub penalty: Option<Penalty>,
     /// The retransmission timeout.
     pub rto: Span,
@@ -194,7 +194,7 @@ pub struct Penalty {
 }
 
 impl Params {
-    /// Reads and checks them.
+    /// Reads and checks the parameters.
     ///
     /// # Errors
     /// If a value is impossible, or has no effect.

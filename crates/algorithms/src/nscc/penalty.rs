@@ -1,8 +1,8 @@
-//! The penalty of a receiver whose buffer fills (UEC `apply_cwnd_penalty`).
+//! The penalty of a receiver whose buffer fills up (UEC `apply_cwnd_penalty`).
 
 use super::params::Penalty;
 
-/// Steps of the level of a receiver's buffer (Falcon's five bits).
+/// Number of steps of the fill level of a receiver's buffer (Falcon's five bits).
 const LEVELS: f64 = 32.0;
 /// The largest penalty: about a packet per RTT (UEC: 7 bits).
 const MOST: f64 = 127.0;
@@ -16,13 +16,13 @@ impl Penalty {
     }
 }
 
-/// The window before the receiver penalised the flow, if it does (UEC `saved_cwnd`).
+/// The window before the receiver penalised the flow; `None` without a penalty (UEC `saved_cwnd`).
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Penalised(Option<u64>);
 
 impl Penalised {
-    /// Applies the penalty of an acknowledgement of `bytes` to a window of at least `least` bytes, of which `in_flight` are in
-    /// flight. Returns the window, and whether it may not grow now.
+    /// Applies the penalty of an acknowledgement of `bytes` to a window of at least `least` bytes, with
+    /// `in_flight` bytes in flight. Returns the window, and whether it must not grow now.
     pub(super) fn apply(
         &mut self,
         rules: &Penalty,
@@ -54,7 +54,8 @@ mod tests {
         }
     }
 
-    /// 64 / 128 of 40 000 acknowledged bytes off the 60 000 in flight, never below a packet; then the window of before.
+    /// Takes 64 / 128 of 40 000 acknowledged bytes off the 60 000 in flight, never below a packet; then the
+    /// earlier window returns.
     #[test]
     fn the_window_shrinks_to_what_is_in_flight_and_returns() {
         let mut penalised = Penalised::default();

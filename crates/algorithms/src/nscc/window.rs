@@ -16,8 +16,8 @@ const REFERENCE_RTT: Span = Span::from_us(12);
 
 /// Quick adaptation by delay needs this multiple of the target (UEC `qa_threshold`).
 const QUICK_ADAPT_TARGETS: f64 = 4.0;
-/// A late packet without a mark counts as this part of the base RTT in the average: the queue has
-/// drained (uet-htsim).
+/// Part of the base RTT as which a late packet without a mark counts in the average: the queue has drained
+/// (uet-htsim).
 const DRAINED: f64 = 0.25;
 
 /// Gains of a flow, scaled to its network.
@@ -61,42 +61,43 @@ pub(super) struct Raised {
     pub(super) eta: u64,
 }
 
-/// The window of a flow, and what it is computed from.
+/// The window of a flow, and the state from which it is computed.
 #[derive(Clone, Debug)]
 pub(super) struct Window {
     gains: Gains,
     line_rate: Rate,
-    /// Wire bytes of a full packet, and of its headers.
+    /// Wire bytes of a full packet and of its headers.
     pub(super) packet: u64,
     pub(super) header: u64,
     /// Wire bytes (UEC `cwnd`).
     cwnd: u64,
     max_cwnd: u64,
-    /// The least RTT seen, at first T0 (UEC `base_rtt`).
+    /// The smallest RTT seen, initially T0 (UEC `base_rtt`).
     base: Span,
     /// Average queueing delay in picoseconds (UEC `avg_delay`).
     average: f64,
     median: Median,
     /// Bytes received since the last quick adaptation was considered (UEC `achieved_bytes`).
     achieved: u64,
-    /// Bytes heard of since the last quick adaptation, and how many of them are ignored if marked.
+    /// Bytes acknowledged or trimmed since the last quick adaptation, and the number of bytes up to which
+    /// marked ones are ignored.
     ignored: u64,
     to_ignore: u64,
     /// Bytes received since the last adjustment (UEC `received_bytes`).
     received: u64,
-    /// Increases that wait for the next adjustment, times the window (UEC `inc_bytes`).
+    /// Increases that wait for the next adjustment, multiplied by the window (UEC `inc_bytes`).
     increase: f64,
     /// Bytes received without queueing (UEC `fi_count`), and whether the fast increase has begun.
     uncongested: u64,
     is_fast: bool,
     /// A packet was trimmed since the last quick adaptation (UEC `trigger_qa`).
     is_trimmed: bool,
-    /// Quick adaptation is considered after this time; zero before the first time (UEC `qa_endtime`).
+    /// Time after which quick adaptation is considered; zero before the first time (UEC `qa_endtime`).
     quick_adapt_after: Time,
     last_adjust: Time,
     last_decrease: Time,
     penalised: Penalised,
-    /// The receiver penalises the flow: its window does not grow.
+    /// Whether the receiver penalises the flow, so that its window does not grow.
     is_penalised: bool,
 }
 
@@ -128,17 +129,18 @@ impl Window {
             is_penalised: false,
         };
         window.limit(params);
-        // UEC: the first window is the largest one: line rate, without slow start and pacing.
+        // UEC: the first window is the largest one. The flow starts at line rate, without slow start and
+        // pacing.
         window.bound();
         window
     }
 
-    /// Returns the least RTT seen.
+    /// Returns the smallest RTT seen.
     pub(super) fn base(&self) -> Span {
         self.base
     }
 
-    /// The size of full packets has changed. The window keeps its bytes.
+    /// Handles a change of the size of full packets. The window keeps its bytes.
     pub(super) fn set_packet(&mut self, params: &Params, payload: Bytes, packet: Bytes) {
         let flow = FlowInfo { line_rate: self.line_rate, payload, packet, ..FlowInfo::default() };
         self.gains = Gains::new(params, &flow);
@@ -163,8 +165,8 @@ impl Window {
         self.cwnd = self.cwnd.max(self.packet).min(self.max_cwnd);
     }
 
-    /// UEC `updateCwndOnAck` with what comes before it: `bytes` wire bytes are newly received, and the
-    /// packet that drew the acknowledgement had this RTT and mark. `in_flight` is in wire bytes.
+    /// UEC `updateCwndOnAck` with the steps before it: `bytes` wire bytes are newly received, and the packet
+    /// that caused the acknowledgement had this RTT and mark. `in_flight` is in wire bytes.
     pub(super) fn on_ack(
         &mut self,
         params: &Params,
@@ -175,7 +177,7 @@ impl Window {
         self.achieved += bytes;
         self.received += bytes;
         self.ignored += bytes;
-        // A clock that was set back makes a delay of zero, which would keep the window at one packet.
+        // A clock that was set back yields a delay of zero, which would keep the window at one packet.
         if rtt < self.base && !rtt.is_zero() {
             self.base = rtt;
             self.limit(params);
@@ -189,7 +191,7 @@ impl Window {
         let delay = match params.median_samples {
             1 => delay,
             most => {
-                // Of at most half a window.
+                // The median covers at most half a window.
                 let half = self.cwnd / (2 * self.packet);
                 let count = half.clamp(1, u64::from(most)) as usize;
                 self.median.add(delay, count.min(MAX_SAMPLES))
@@ -200,12 +202,12 @@ impl Window {
         }
         let mut raised = Raised::default();
         match (marked, delay >= target) {
-            // UEC `fair_increase`: late, but the queue has drained.
+            // UEC `fair_increase`: the packet is late, but the queue has drained.
             (false, _) if self.is_penalised => {}
             (false, true) => self.increase += whole(self.gains.fair * bytes as f64),
             (false, false) => raised.fast = self.increase_below_target(params, bytes, delay),
             (true, true) => self.decrease(params, now),
-            // The load balancer moves away.
+            // The load balancer changes the path.
             (true, false) => {}
         }
         self.bound();
@@ -219,7 +221,7 @@ impl Window {
         raised
     }
 
-    /// UEC `apply_cwnd_penalty`: an acknowledgement of `bytes` with this penalty of the receiver.
+    /// UEC `apply_cwnd_penalty`: handles an acknowledgement of `bytes` with this penalty of the receiver.
     pub(super) fn penalise(
         &mut self,
         rules: &Penalty,
@@ -230,13 +232,14 @@ impl Window {
         (self.cwnd, self.is_penalised) =
             self.penalised.apply(rules, penalty, window, (bytes, in_flight));
         if self.is_penalised {
-            // What was gathered before would be divided by a window that is small now.
+            // The increase gathered so far would be divided by a window that is now small.
             self.increase = 0.0;
         }
     }
 
-    /// UEC `OnNACK` for a packet of `bytes` that was trimmed at the last hop, with RCCC: the window does not shrink by it, and quick
-    /// adaptation does not hear of it, other than in uet-htsim 40ccb05. As there, the average delay and the bytes to ignore count it.
+    /// UEC `OnNACK` for a packet of `bytes` that was trimmed at the last hop, with RCCC: the packet neither
+    /// shrinks the window nor counts for quick adaptation, other than in uet-htsim 40ccb05. As there, it counts
+    /// in the average delay and in the bytes to ignore.
     pub(super) fn on_trim_at_last_hop(&mut self, params: &Params, bytes: u64) {
         self.ignored += bytes;
         self.average_in(params, params.network_rtt.as_ps_f64());
@@ -247,9 +250,9 @@ impl Window {
         self.average = params.delay_gain * sample + (1.0 - params.delay_gain) * self.average;
     }
 
-    /// UEC `quick_adapt`: after an RTT in which far too few bytes arrived, the window becomes the number
-    /// of these bytes. Marked acknowledgements of what was in flight are then ignored. Returns `true` if
-    /// the event has no other effect.
+    /// UEC `quick_adapt`: after an RTT in which far too few bytes arrived, the window becomes the number of
+    /// these bytes. Marked acknowledgements of the bytes in flight at that time are then ignored. Returns
+    /// `true` if the event has no other effect.
     fn adapt_quickly(
         &mut self,
         params: &Params,
@@ -282,8 +285,8 @@ impl Window {
         is_done
     }
 
-    /// UEC `proportional_increase`, or `fast_increase` once a window of bytes has met no queue. Returns
-    /// the bytes of the fast increase.
+    /// UEC `proportional_increase`, or `fast_increase` once a window of bytes has met no queue. Returns the
+    /// bytes of the fast increase.
     fn increase_below_target(&mut self, params: &Params, bytes: u64, delay: f64) -> u64 {
         if delay < params.fast_delay.as_ps_f64() {
             self.uncongested += bytes;
@@ -328,9 +331,9 @@ impl Window {
         (by_share, eta)
     }
 
-    /// UEC `updateCwndOnNack`: a packet of `bytes` wire bytes was trimmed; `in_flight` includes it. The
-    /// RTT of the header is no sample: it overtook the queue. The average gets T0 instead, the time in
-    /// a full queue.
+    /// UEC `updateCwndOnNack`: a packet of `bytes` wire bytes was trimmed; `in_flight` includes it. The RTT of
+    /// the header is not a sample, because the header overtook the queue. The average gets T0 instead, the time
+    /// in a full queue.
     pub(super) fn on_trim(&mut self, params: &Params, now: Time, bytes: u64, in_flight: u64) {
         self.ignored += bytes;
         self.average_in(params, params.network_rtt.as_ps_f64());
@@ -348,7 +351,7 @@ impl Window {
     }
 }
 
-/// Removes the fraction of a number of bytes: increases are counted in whole bytes.
+/// Truncates a number of bytes: increases are counted in whole bytes.
 fn whole(bytes: f64) -> f64 {
     libm::trunc(bytes)
 }
@@ -358,7 +361,7 @@ mod tests {
     use super::*;
     use apus_cc::{Algorithm, AlgorithmFactory, AlgorithmInfo, Settings};
 
-    /// T0 of a k = 8 fat tree of 100 Gb/s and 1 us per link, 4160 B there and 64 B back over 6 links.
+    /// T0 of a k = 8 fat tree of 100 Gb/s and 1 us per link, with 4160 B forward and 64 B back over 6 links.
     const T0: Span = Span::from_ps(14_027_520);
 
     fn params(profile: &str, settings: &[(&str, &str)]) -> Params {
@@ -404,7 +407,7 @@ mod tests {
         }
     }
 
-    /// UEC: 0.5 at most, once per base RTT, and only when the average is late too.
+    /// UEC: at most 0.5, once per base RTT, and only when the average is late too.
     #[test]
     fn a_marked_late_packet_shrinks_the_window_by_the_average() {
         let params = params("trimming", &[("delay_gain", "1"), ("quick_adapt", "false")]);
@@ -424,7 +427,8 @@ mod tests {
         assert_eq!(flow.cwnd, after + 718, "only eta");
     }
 
-    /// What late packets have gathered for an increase is void once the receiver penalises the flow: the window stays at a packet.
+    /// The increase gathered from late packets is void once the receiver penalises the flow: the window stays
+    /// at one packet.
     #[test]
     fn a_penalised_window_does_not_grow() {
         let params = params("drop-tail", &[("quick_adapt", "false"), ("receiver_penalty", "true")]);
@@ -444,7 +448,8 @@ mod tests {
         }
     }
 
-    /// A trim takes its packet; in an RTT with few bytes received, the window becomes these bytes.
+    /// A trim removes the bytes of its packet; after an RTT with few bytes received, the window becomes these
+    /// bytes.
     #[test]
     fn trims_take_their_bytes_or_adapt_quickly() {
         let params = params("trimming", &[]);
@@ -457,7 +462,7 @@ mod tests {
         let later = start + Span::from_us(25);
         flow.on_trim(&params, later, 4160, 61 * 4160);
         assert_eq!(flow.cwnd, 2 * 4160);
-        // What was in flight is ignored if trimmed or marked.
+        // Bytes that were in flight are ignored if they are trimmed or marked.
         for _ in 0..60 {
             flow.on_trim(&params, later, 4160, 4160);
         }
@@ -466,7 +471,7 @@ mod tests {
         assert_eq!(flow.cwnd, 4160);
     }
 
-    /// The RTT of a header does not lower the base, an RTT of data does, and with it the largest window.
+    /// The RTT of a header does not lower the base. An RTT of data does, and lowers the largest window with it.
     #[test]
     fn the_base_is_the_least_rtt_of_data() {
         let params = params("trimming", &[]);
@@ -477,7 +482,7 @@ mod tests {
         flow.on_ack(&params, Time::ZERO + near, (near, false), (4160, 0));
         // 1.5 * 50 000 B.
         assert_eq!((flow.base, flow.cwnd), (near, 75_000));
-        // A clock that was set back makes a delay of zero.
+        // A clock that was set back yields a delay of zero.
         flow.on_ack(&params, Time::ZERO, (Span::ZERO, false), (4160, 0));
         assert_eq!(flow.base, near);
     }
@@ -528,7 +533,7 @@ mod tests {
                 .expect("nscc");
             let flow = config.sender(&FlowInfo::default());
             assert_eq!(apus_cc::Sender::rto(&flow), Span::from_ps(rto));
-            // The target of an RTT: that of the queueing delay above the base RTT.
+            // The target of an RTT: the base RTT plus the target of the queueing delay.
             let found = apus_cc::Sender::snapshot(&flow).target_delay;
             assert_eq!(found, Some(network.base_rtt + Span::from_ps(target)), "{profile}");
         }

@@ -16,10 +16,10 @@ use apus_cc::{
     Snapshot, SwitchInfo, TimeoutEvent, TrimEvent,
 };
 
-/// Bytes whose time a turn without a grant takes (uet-htsim 40ccb05, `doNextEvent`).
+/// Minimum bytes whose transmission time a turn takes, also without a grant (uet-htsim 40ccb05, `doNextEvent`).
 const LEAST_TURN: Bytes = Bytes::new(1024);
 
-/// uet-htsim 40ccb05, `oversubscribed_cc.cpp`; its period is a base RTT.
+/// Values of uet-htsim 40ccb05, `oversubscribed_cc.cpp`; its period is a base RTT.
 const REGULATION: Regulation = Regulation {
     period: Span::from_us(12),
     weight: 0.5,
@@ -37,24 +37,24 @@ pub struct Rccc(Box<State>);
 struct State {
     params: Arc<Params>,
     window: Option<Box<Nscc>>,
-    /// Wire bytes of a full packet and of its headers, and payload bytes.
+    /// Wire bytes of a full packet and of its headers, and its payload bytes.
     packet: u64,
     header: u64,
     payload: u64,
     line_rate: Rate,
-    /// Most credit in bytes (`_configured_maxwnd`).
+    /// Maximum credit in bytes (`_configured_maxwnd`).
     most: i64,
-    /// Bytes that may be sent: the last packet may take it below 0.
+    /// Bytes that may be sent; the last packet may make the credit negative.
     credit: i64,
     /// Units granted (`_pull`).
     granted: u32,
-    /// The credit is the first, which nobody granted; it is void once the receiver answers.
+    /// Whether the credit is the first one, which no receiver granted; it is void once the receiver answers.
     is_speculating: bool,
     has_data: bool,
     was_idle: bool,
     request_due: bool,
     requested_at: Option<Time>,
-    /// When the last packet left, or the peer was last heard of.
+    /// Time at which the last packet left or the last packet of the peer arrived.
     active_at: Time,
 }
 
@@ -117,7 +117,8 @@ impl Algorithm for Rccc {
         Some(GrantPace {
             rate: Rate::from_bps((rate as u64).max(1)),
             least: LEAST_TURN,
-            // deviation: uet-htsim's pacer is never late; what is made up for at once is at most what senders may have in flight.
+            // deviation: uet-htsim's pacer is never late. Here a late pacer makes up at once for at most the
+            // bytes that senders may have in flight.
             most_late: params.network_rtt,
             regulation: params.regulated.then_some(regulation),
         })
@@ -129,7 +130,7 @@ impl State {
         i64::try_from(self.params.most(flow)).unwrap_or(i64::MAX)
     }
 
-    /// The receiver knows of the flow: what is left of the first credit is void (`stopSpeculating`).
+    /// Records that the receiver knows the flow: the rest of the first credit is void (`stopSpeculating`).
     fn hear(&mut self, now: Time) {
         self.active_at = now;
         if self.is_speculating {
@@ -146,7 +147,7 @@ impl State {
         self.requested_at.map_or(Time::ZERO, |at| at.saturating_add(self.params.network_rtt))
     }
 
-    /// Returns the window in packets, if there is credit.
+    /// Returns the window in packets that applies while there is credit.
     fn limit(&self) -> f64 {
         let most = self.most as f64 / self.packet as f64;
         self.window.as_ref().map_or(most, |window| window.allowance().window)
@@ -157,7 +158,7 @@ impl State {
         self.credit > 0 && window.is_none_or(|window| window.admits(in_flight))
     }
 
-    /// Returns the count up to which credit is wanted (`computePullTarget`).
+    /// Returns the count up to which the sender requests credit (`computePullTarget`).
     fn target(&self, info: &SendInfo) -> u32 {
         let pending = info.pending.get();
         let new = pending + pending.div_ceil(self.payload) * self.header;
@@ -170,7 +171,7 @@ impl State {
         }
         wanted = wanted.min(self.most) - self.credit;
         if self.is_speculating && pending > 0 {
-            // Short transfers ask for a packet, whatever credit they have.
+            // Short transfers request a packet, whatever credit they have.
             wanted = wanted.max(packet);
         }
         let wanted = wanted.max(0) / i64::from(info.ready_flows.max(1));
@@ -207,8 +208,8 @@ impl Sender for State {
         }
     }
 
-    /// deviation: uet-htsim sends the oldest packet again, with credit that it has; here all packets of the timeout wait for
-    /// credit, which a request asks for.
+    /// deviation: uet-htsim retransmits the oldest packet with the credit that it has. Here all packets of the
+    /// timeout wait for credit, which a request asks for.
     fn on_timeout(&mut self, event: &TimeoutEvent) {
         self.hear(event.now);
         if let Some(window) = &mut self.window {
@@ -241,7 +242,8 @@ impl Sender for State {
         }
     }
 
-    /// Without credit the window is one packet, so that the last packet with credit asks for an acknowledgement.
+    /// Without credit the window is one packet, so that the last packet with credit requests an
+    /// acknowledgement.
     fn allowance(&self) -> Allowance {
         let window = if self.credit > 0 { self.limit() } else { 1.0 };
         Allowance { window, pacing: Pacing::Own { gap: Span::ZERO } }
@@ -277,7 +279,8 @@ impl Sender for State {
             self.was_idle &= !self.has_data;
             return None;
         }
-        // `sendRTS`: once per RTT. deviation: there a request that is due earlier is not sent; here it waits for its time.
+        // `sendRTS`: once per RTT. deviation: in uet-htsim a request that is due earlier is not sent; here it
+        // waits for its time.
         if !self.wants_request() || now < self.may_request_at() {
             return None;
         }
@@ -286,8 +289,8 @@ impl Sender for State {
         Some(SenderControl::CreditRequest)
     }
 
-    /// A sender that has data and no credit asks for it after a timeout. deviation: in uet-htsim only if a packet was lost; but
-    /// grants, too, may be lost.
+    /// A sender with data and without credit requests credit after a timeout. deviation: uet-htsim does so only
+    /// if a packet was lost, but grants may be lost too.
     fn next_timer(&self) -> Option<Time> {
         let waits = self.has_data && self.credit <= 0;
         waits.then(|| {

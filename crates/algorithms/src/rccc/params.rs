@@ -82,13 +82,13 @@ pub(super) const DERIVED: &[Derivation] = &[
 pub struct Params {
     /// RTT of the longest path.
     pub network_rtt: Span,
-    /// Most credit over line rate times RTT.
+    /// Maximum credit over line rate times RTT.
     pub window_factor: f64,
-    /// Part of the line rate at which a host grants.
+    /// Fraction of the line rate at which a host grants.
     pub pace: f64,
     /// Payloads per turn.
     pub grant_packets: u32,
-    /// The parameters of NSCC's window, if that limits the flow too.
+    /// The parameters of NSCC's window, if it limits the flow too.
     pub(super) window: Option<Arc<nscc::Params>>,
     /// Whether congestion within the network lowers the rate of grants.
     pub regulated: bool,
@@ -97,7 +97,7 @@ pub struct Params {
 }
 
 impl Params {
-    /// Reads and checks them.
+    /// Reads and checks the parameters.
     ///
     /// # Errors
     /// If a value is impossible, or has no effect.
@@ -124,7 +124,7 @@ impl Params {
         })
     }
 
-    /// Returns the most credit of a flow, in bytes on the wire (uet-htsim, `maxwnd`).
+    /// Returns the maximum credit of a flow, in wire bytes (uet-htsim, `maxwnd`).
     pub(super) fn most(&self, flow: &FlowInfo) -> u64 {
         let bdp = flow.line_rate.bytes_in(self.network_rtt).get();
         ((bdp as f64 * self.window_factor) as u64).max(flow.packet.get())

@@ -9,17 +9,18 @@ use apus_cc::{DataEvent, FlowInfo, Receiver, ReceiverControl, Turn};
 /// The receiver half of RCCC (uet-htsim 40ccb05, `UecSink` and `UecPullPacer`).
 #[derive(Clone, Debug)]
 pub struct RcccReceiver {
-    /// Units granted, and the largest count that the sender has asked for (`_latest_pull`, `_highest_pull_target`).
+    /// Units granted, and the largest count that the sender has requested (`_latest_pull`,
+    /// `_highest_pull_target`).
     granted: u32,
     target: u32,
     /// Units of a turn (`_credit_per_pull`).
     per_turn: u32,
-    /// Most units that are granted beyond what was asked for (`maxwnd`).
+    /// Maximum number of units granted beyond the requested ones (`maxwnd`).
     most: u32,
     /// Wire bytes of a full packet.
     packet: u64,
     turn: Turn,
-    /// A grant is to be sent.
+    /// Whether a grant is to be sent.
     is_due: bool,
 }
 
@@ -38,7 +39,7 @@ impl RcccReceiver {
         }
     }
 
-    /// A packet says up to which count its sender wants credit (`handlePullTarget`).
+    /// Records the count up to which the sender of a packet requests credit (`handlePullTarget`).
     fn note_target(&mut self, target: Option<u32>) {
         let Some(target) = target else { return };
         if ahead(target, self.target) > 0 {
@@ -47,7 +48,7 @@ impl RcccReceiver {
         }
     }
 
-    /// Units that the sender has asked for and not got.
+    /// Returns the units that the sender has requested and not received.
     fn backlog(&self) -> u32 {
         ahead(self.target, self.granted).max(0).unsigned_abs()
     }
@@ -59,15 +60,16 @@ impl Receiver for RcccReceiver {
         true
     }
 
-    /// The sender will send the packet again: it gets a turn at once (`processTrimmed`). A turn grants no more than was asked for
-    /// (`UecSink::pull`): if that is nothing, the packet waits for credit without a request, or for its timeout.
+    /// The sender will retransmit the packet, so it gets a turn at once (`processTrimmed`). A turn grants no
+    /// more than was requested (`UecSink::pull`). If that is nothing, the packet waits for credit without a
+    /// request, or for its timeout.
     fn on_trimmed(&mut self, event: &DataEvent) {
         self.note_target(target_of(&event.fields));
         self.turn = Turn::Asked;
     }
 
-    /// deviation: a request says how many packets wait, where uet-htsim's has the count up to which credit is wanted: grants in
-    /// flight may then be granted again.
+    /// deviation: a request states how many packets wait, while uet-htsim's has the count up to which credit is
+    /// requested. Grants in flight may then be granted again.
     fn on_credit_request(&mut self, _: Time, packets: u32) {
         let wanted = (u64::from(packets) * self.packet).div_ceil(UNIT).min(u64::from(self.most));
         // At most `most`, which has 31 bits.

@@ -6,8 +6,7 @@ use apus_units::{Rate, Span};
 /// Identifier of the fields.
 const ID: u8 = 2;
 
-/// The fields as they are sent: a rate that switches lower, and the sender's RTT; acknowledgements return
-/// the rate.
+/// Layout of the fields: a rate that switches lower, and the sender's RTT. Acknowledgements return the rate.
 pub(crate) const LAYOUT: FieldLayout =
     FieldLayout { id: ID, writable: 3, authenticated: 2, echo: 3 };
 
@@ -28,7 +27,7 @@ impl Steps {
         Self([high, middle, low])
     }
 
-    /// Reads steps as they arrived. No steps count as one, the smallest rate of a port.
+    /// Reads steps as they arrived. Zero steps count as one, the smallest rate of a port.
     const fn read(bytes: [u8; 3]) -> Self {
         match bytes {
             [0, 0, 0] => Self::new(1),
@@ -56,7 +55,7 @@ pub struct RcpFields {
 }
 
 impl RcpFields {
-    /// The fields as they leave the sender: any rate is accepted.
+    /// Returns the fields of a packet that leaves the sender: any rate is accepted.
     #[must_use]
     pub fn new(rtt: Option<Span>) -> Self {
         let steps = rtt.map_or(0, |rtt| (rtt.as_ps() + RTT_STEP / 2) / RTT_STEP);

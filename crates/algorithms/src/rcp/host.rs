@@ -79,15 +79,15 @@ impl Sender for Rcp {
     fn on_loss(&mut self, _: &LossEvent) {}
 
     fn on_timeout(&mut self, _: &TimeoutEvent) {
-        // deviation: RCP does not define this; as at the start, since no answer has arrived for
-        // long.
+        // deviation: RCP does not define this. The flow requests a rate as at its start, since no answer has
+        // arrived for a long time.
         self.rate = None;
     }
 
     fn on_transmit(&mut self, header: &mut CongestionHeader, info: &SendInfo) {
         let smoothed = self.rtt.smoothed();
-        // After an idle RTT the rate is old: other flows may have started. RCP's flows end instead,
-        // and request a rate when they begin.
+        // After an idle RTT the rate is outdated: other flows may have started. RCP's flows end instead, and
+        // request a rate when they begin.
         let old = info.now.since(self.told_at);
         if info.in_flight == 0 && smoothed.is_some_and(|rtt| old > rtt) {
             self.rate = None;

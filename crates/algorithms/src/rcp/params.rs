@@ -67,7 +67,7 @@ pub struct PortParams {
     pub initial_rate: f64,
     /// Weight of a packet's RTT in the average, in (0, 1].
     pub rtt_gain: f64,
-    /// The average RTT at first.
+    /// The initial average RTT.
     pub initial_rtt: Span,
 }
 
@@ -81,7 +81,7 @@ pub struct Params {
 }
 
 impl Params {
-    /// Reads and checks them.
+    /// Reads and checks the parameters.
     ///
     /// # Errors
     /// If a value is impossible.

@@ -1,4 +1,4 @@
-//! RCP's switch half: the one rate of a port (IWQoS 2005 §2, equation 1).
+//! RCP's switch half: one rate per port for all flows (IWQoS 2005 §2, equation 1).
 
 use apus_units::{Bytes, Rate, Span, Time};
 
@@ -6,26 +6,26 @@ use super::header::RcpFields;
 use super::params::PortParams;
 use apus_cc::{CongestionHeader, PortView, SwitchFeedback, SwitchHalf, Verdict};
 
-/// The smallest rate of a port: this many packets per average RTT. deviation: 0.01 in ns-2 rcp.cc,
-/// whose flows request a new rate by packets without data meanwhile; here a flow learns the rate
-/// with its next packet, after ten RTTs at most.
+/// The smallest rate of a port: this many packets per average RTT. deviation: 0.01 in ns-2 rcp.cc, whose flows
+/// can request a new rate by packets without data. Here a flow learns the rate with its next packet, after at
+/// most ten RTTs.
 const MIN_PACKETS_PER_RTT: f64 = 0.1;
-/// Empty intervals after which nothing changes any more: with alpha = 0.4 the rate grows by 1.4 in each,
-/// and 1.4^64 is far above the ratio of the largest rate to the smallest.
+/// Number of empty intervals after which nothing changes any more: with alpha = 0.4 the rate grows by 1.4 in
+/// each, and 1.4^64 is far above the ratio of the largest rate to the smallest.
 const MAX_INTERVALS: u64 = 64;
 
 /// The rate of a port and the measurements from which it is computed.
 ///
-/// Once per average RTT `d` of the flows, so that the factor T/d of the equation is 1:
+/// Once per average RTT `d` of the flows, so that the factor T/d of the equation is 1, the port computes:
 ///
 /// ```text
 /// R <- R * (1 + (alpha * (C - y) - beta * q / d) / C)
 /// ```
 ///
-/// with the link's rate `C`, the rate `y` of all arriving bytes in the interval, dropped ones
-/// included (as in ns-2's rcp.cc), and the queue `q`, of all classes of the port. deviation: dropped bytes are those of the half's own
-/// class, as each class has a half. A port computes when packets arrive:
-/// intervals that have passed without one are computed then.
+/// with the link's rate `C`, the rate `y` of all arriving bytes in the interval, dropped ones included (as in
+/// ns-2's rcp.cc), and the queue `q` of all classes of the port. deviation: dropped bytes are those of the
+/// half's own class, since each class has a half. A port computes when packets arrive; intervals without
+/// packets are computed then.
 #[derive(Clone, Copy, Debug)]
 pub struct RcpPort {
     params: PortParams,
@@ -37,13 +37,13 @@ pub struct RcpPort {
     rtt: f64,
     /// Bytes of the half's class that the port refused in this interval.
     refused: u64,
-    /// Bytes that the port had taken when this interval began, of all classes.
+    /// Bytes of all classes that the port had accepted when this interval began.
     taken: u64,
     began: Time,
 }
 
 impl RcpPort {
-    /// A port before its first packet.
+    /// Creates a port before its first packet.
     #[must_use]
     pub fn new(params: PortParams, packet: Bytes) -> Self {
         let rtt = params.initial_rtt.as_secs_f64();
@@ -85,7 +85,7 @@ impl RcpPort {
     }
 }
 
-/// Returns the bytes that the port has taken since the start, of all classes.
+/// Returns the bytes of all classes that the port has accepted since the start.
 fn taken(view: &PortView<'_>) -> u64 {
     (view.sent + view.queue_bytes).get()
 }

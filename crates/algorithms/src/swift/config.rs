@@ -29,7 +29,7 @@ pub enum HostSignal {
         target: Span,
         /// Weight of a new sample in the average, in (0, 1].
         gain: f64,
-        /// Smallest endpoint window in packets; 0 for that of both windows.
+        /// Smallest endpoint window in packets; 0 for the minimum of both windows.
         min_cwnd: f64,
     },
     /// The fill level of the receiver's buffer (Falcon).
@@ -55,9 +55,9 @@ pub enum WhenToPace {
 pub struct PathChange {
     /// A packet counts as delayed above this multiple of the target.
     pub delay_factor: f64,
-    /// A round counts as delayed from this fraction of delayed packets on.
+    /// Fraction of delayed packets from which a round counts as delayed.
     pub delayed_fraction: f64,
-    /// Delayed rounds in a row that change the path.
+    /// Number of delayed rounds in a row that changes the path.
     pub rounds: u32,
 }
 
@@ -80,7 +80,7 @@ pub struct Config {
     pub initial_cwnd: f64,
     /// Timeouts in a row after which the window falls to its minimum (Alg. 1 l. 17).
     pub retx_reset_threshold: u32,
-    /// Whether a loss seen by SACK cuts the window (Alg. 1 l. 22-25).
+    /// Whether a loss detected by SACK cuts the window (Alg. 1 l. 22-25).
     pub max_decrease_on_loss: bool,
     /// The target of the fabric delay (§3.5).
     pub target: TargetConfig,
@@ -226,7 +226,7 @@ impl Config {
     }
 }
 
-/// The parameters of Swift, checked and with their constants worked out: shared by all flows.
+/// The parameters of Swift, checked and with their constants computed: shared by all flows.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Params {
     pub(super) config: Config,

@@ -23,11 +23,11 @@ pub struct Swift {
     params: Arc<Params>,
     /// Swift §3.3 `fcwnd`; the only window if delays are not decomposed.
     fabric: Window,
-    /// Swift §3.3 `ecwnd`, or Falcon's receiver-buffer window; else at its ceiling for ever.
+    /// Swift §3.3 `ecwnd`, or Falcon's receiver-buffer window; otherwise always at its ceiling.
     endpoint: Window,
     /// Average of the endpoint delay in picoseconds; NaN before a sample.
     endpoint_delay: f64,
-    /// Target of the latest acknowledgement in picoseconds; NaN before it.
+    /// Target delay at the latest acknowledgement in picoseconds; NaN before the first one.
     target: f64,
     /// The latest raw end-to-end RTT; `base_target` before a sample.
     last_rtt: Span,
@@ -107,7 +107,7 @@ impl Swift {
         })
     }
 
-    /// The RTT of the guard when a retransmission, and not an acknowledgement, causes a decrease.
+    /// The RTT of the guard when a retransmission causes a decrease, and not an acknowledgement.
     fn guard_rtt(&self) -> Span {
         match self.params.config.rules {
             Rules::Paper => self.last_rtt,
@@ -115,7 +115,7 @@ impl Swift {
         }
     }
 
-    /// Cuts or collapses the windows that follow losses.
+    /// Cuts or collapses the windows that react to losses.
     fn reduce(&mut self, now: Time, by: fn(&mut Window, &super::window::Aimd, Time, Span)) {
         let rtt = self.guard_rtt();
         by(&mut self.fabric, &self.params.aimd, now, rtt);
@@ -176,7 +176,8 @@ impl Sender for Swift {
     }
 
     fn on_timeout(&mut self, event: &TimeoutEvent) {
-        // §3.6: the timeout is that of the flow. Where each packet has its own, those of one flight count once.
+        // §3.6: the timeout is that of the flow. If each packet has its own, the timeouts of one flight count
+        // once.
         if event.is_same_flight && self.params.config.rules == Rules::Paper {
             return;
         }
@@ -187,8 +188,8 @@ impl Sender for Swift {
             Rules::Paper if last_resort => self.reduce(event.now, Window::collapse),
             Rules::Paper => self.reduce(event.now, Window::cut),
             Rules::Falcon => {
-                // The guard covers the collapse as well, and timeouts between the first and the
-                // last resort leave the window alone.
+                // The guard covers the collapse as well. Timeouts between the first one and the collapse do not
+                // change the window.
                 if !self.fabric.can_decrease(event.now, self.guard_rtt()) {
                     return;
                 }

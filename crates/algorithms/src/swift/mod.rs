@@ -1,10 +1,9 @@
 //! Swift: Kumar et al., "Swift: Delay is Simple and Effective for Congestion Control in the
 //! Datacenter", SIGCOMM 2020.
 //!
-//! The two profiles share the code that does not differ: `paper` is Algorithm 1 with a fabric and
-//! an endpoint window, `falcon` is the Swift of Google's published Falcon simulator
-//! (falcon-transport/isekai v1.1), cited as `Falcon`. Details that the paper leaves open are
-//! decided in `params.rs`.
+//! The two profiles share the code that does not differ. `paper` is Algorithm 1 with a fabric and an endpoint
+//! window. `falcon` is the Swift of Google's published Falcon simulator (falcon-transport/isekai v1.1), cited
+//! as `Falcon`. Details that the paper leaves open are decided in `params.rs`.
 //!
 //! ```
 //! use apus_algorithms::swift::{Config, Params, Swift};

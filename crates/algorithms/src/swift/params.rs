@@ -4,24 +4,23 @@
 //! `Falcon` is falcon-transport/isekai v1.1, Google's published simulator of Falcon; `Bolt ns-3` is
 //! serhatarslan-hub/bolt_cc_ns3, the Swift of the authors of Bolt.
 //!
-//! Decided here once, for both profiles unless said otherwise:
-//! * The guard of decreases ("once per RTT", Alg. 1 l. 3) uses the latest raw RTT, not a smoothed
-//!   one; on an acknowledgement that is this acknowledgement's own. Retransmissions bring no RTT:
-//!   `paper` takes the latest raw one, `falcon` the smoothed one.
+//! Decisions, for both profiles unless said otherwise:
+//! * The guard of decreases ("once per RTT", Alg. 1 l. 3) uses the latest raw RTT, not a smoothed one; on an
+//!   acknowledgement that is the acknowledgement's own RTT. Retransmissions bring no RTT: `paper` uses the
+//!   latest raw one, `falcon` the smoothed one.
 //! * Pacing (Alg. 1 l. 30) uses the latest raw end-to-end RTT. Before any sample it uses
 //!   `base_target` as the RTT.
-//! * The pacing delay has a bound, `max_pacing_delay`. A flow at its smallest window sends a packet
-//!   per bound, and so learns the present RTT soon after a very long one.
+//! * The pacing delay has a bound, `max_pacing_delay`. A flow at its smallest window sends one packet per
+//!   bound, so it soon learns the present RTT after a very long one.
 //! * The window and the transport: see [`Allowance::packets`](apus_cc::Allowance::packets).
 //! * Both windows start at `initial_cwnd`, and the first decrease is never blocked.
-//! * A fast recovery or a timeout moves both windows of the `paper` profile, for a loss does not
-//!   say where it happened; one counter of retransmissions serves both. `falcon` moves the fabric
-//!   window only.
+//! * A fast recovery or a timeout moves both windows of the `paper` profile, since a loss does not show where
+//!   it happened. One counter of retransmissions serves both. `falcon` moves the fabric window only.
 //! * An RTT sample of a packet that had been declared lost acknowledges no new packet
 //!   (`acked_packets` is 0). The sample is a delay like any other: it feeds the RTT and the
 //!   endpoint average, resets the counter of retransmissions and may decrease a window, but
 //!   `ai * 0` packets is zero, and Falcon's increase per ACK also needs an acknowledged packet.
-//! * With `decompose = false` (Swift-v0, §5.4) topology and flow scaling still apply, to the one
+//! * With `decompose = false` (Swift-v0, §5.4) topology scaling and flow scaling still apply, to the single
 //!   target; settings of 0 turn them off.
 
 use alloc::format;
@@ -142,9 +141,9 @@ pub(super) const TABLE: &[ParamInfo] = &[
 
 /// The default of `base_target` (§5.2).
 const BASE_TARGET: Span = Span::from_us(25);
-/// Full packets that the base target leaves for the queue of a small number of flows (§3.5). At a target
-/// equal to the unloaded RTT no delay is below the target, so that a window of `fs_max_cwnd` packets
-/// or more, to which flow scaling adds nothing, never grows.
+/// Full packets that the base target leaves for the queue of a small number of flows (§3.5). At a target equal
+/// to the unloaded RTT no delay is below the target. A window of `fs_max_cwnd` packets or more, to which flow
+/// scaling adds nothing, would then never grow.
 const BASE_TARGET_PACKETS: u64 = 3;
 /// The name of the rule for `base_target`, for all algorithms with Swift's target.
 pub(crate) const BASE_TARGET_RULE: &str = "the larger of 25us and the following value for the longest path: the unloaded RTT, plus the hosts' jitter \
@@ -172,7 +171,7 @@ pub(super) const DERIVED: &[Derivation] = &[
     bounds::max_cwnd_rule(&[PAPER, FALCON]),
 ];
 
-/// The base target for paths with an unloaded RTT of `rtt` and `hop_scale` per switch.
+/// The base target for paths with an unloaded RTT of `rtt`, and with `hop_scale` per switch.
 pub(crate) fn base_target(network: &NetworkInfo, rtt: Span, hop_scale: Span) -> String {
     let queue = Bytes::new(BASE_TARGET_PACKETS * network.packet.get());
     let needed = rtt

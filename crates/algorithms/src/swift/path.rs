@@ -16,8 +16,8 @@ impl Path {
         self.label
     }
 
-    /// `acked` packets were acknowledged at `delay` against `target` while the window was `cwnd`.
-    /// A round ends when a window's worth of packets has been acknowledged (Falcon).
+    /// Records that `acked` packets were acknowledged at `delay` against `target` while the window was `cwnd`.
+    /// A round ends when a window of packets has been acknowledged (Falcon).
     #[inline]
     pub(super) fn on_ack(
         &mut self,

@@ -9,7 +9,7 @@ pub struct TargetConfig {
     pub base_target: Span,
     /// Added per switch on the forward path.
     pub hop_scale: Span,
-    /// Most that flow scaling adds; zero turns flow scaling off.
+    /// Maximum that flow scaling adds; zero turns flow scaling off.
     pub fs_range: Span,
     /// Window in packets at which flow scaling adds all of `fs_range`.
     pub fs_min_cwnd: f64,
@@ -17,7 +17,7 @@ pub struct TargetConfig {
     pub fs_max_cwnd: f64,
 }
 
-/// The target formula with its constants worked out, in picoseconds.
+/// The target formula with its constants computed, in picoseconds.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct TargetRule {
     base: f64,
@@ -28,7 +28,7 @@ pub struct TargetRule {
 }
 
 impl TargetRule {
-    /// Works out alpha and beta of Swift §3.5. Without flow scaling both are zero.
+    /// Computes alpha and beta of Swift §3.5. Without flow scaling both are zero.
     #[must_use]
     pub fn new(config: &TargetConfig) -> Self {
         let fs_range = config.fs_range.as_ps_f64();
@@ -45,10 +45,10 @@ impl TargetRule {
     /// `base_target + hops * hop_scale + max(0, min(alpha / sqrt(fabric_cwnd) + beta, fs_range))`
     /// in picoseconds, with the window before this acknowledgement's update (Swift §3.5).
     ///
-    /// The square root is `libm::sqrt`: `f64::sqrt` is in `std` only on Rust 1.95
-    /// (`core::f64::math` is unstable), and libm 0.2 with its default feature `arch` is the
-    /// instruction itself on x86-64 (`sqrtsd`, inlined here) and AArch64 (`fsqrt`). Elsewhere it
-    /// computes in software. Both round correctly, so the results are equal.
+    /// The square root is `libm::sqrt`: `f64::sqrt` is only in `std` on Rust 1.95 (`core::f64::math` is
+    /// unstable). With its default feature `arch`, libm 0.2 is the instruction itself on x86-64 (`sqrtsd`,
+    /// inlined here) and AArch64 (`fsqrt`). Elsewhere it computes in software. Both round correctly, so the
+    /// results are equal.
     #[inline]
     #[must_use]
     pub fn delay_ps(&self, fabric_cwnd: f64, hops: u8) -> f64 {

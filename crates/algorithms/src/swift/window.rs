@@ -16,8 +16,8 @@ pub(super) struct Aimd {
     pub min_factor: f64,
     /// Bounds in packets (Alg. 1 l. 26).
     pub min_cwnd: f64,
-    /// The ceiling guards the window that is not the bottleneck (Swift §3.3 footnote 3): it grows
-    /// on every ACK and would otherwise be far away when it is needed.
+    /// The ceiling limits the window that is not the bottleneck (Swift §3.3 footnote 3): that window grows on
+    /// every ACK and would otherwise be far too large when it becomes the bottleneck.
     pub max_cwnd: f64,
     /// Decides when the guard's marker moves.
     pub rules: Rules,
@@ -37,7 +37,7 @@ impl Window {
         Self { cwnd, last_decrease: Time::MAX }
     }
 
-    /// Packets.
+    /// The window in packets.
     #[inline]
     pub(super) fn packets(&self) -> f64 {
         self.cwnd
@@ -114,18 +114,18 @@ impl Window {
         self.settle(aimd, cwnd, now, rtt);
     }
 
-    /// Alg. 1 l. 18: down to the minimum.
+    /// Alg. 1 l. 18: lowers the window to the minimum.
     pub(super) fn collapse(&mut self, aimd: &Aimd, now: Time, rtt: Span) {
         self.settle(aimd, aimd.min_cwnd, now, rtt);
     }
 
-    /// Alg. 1 l. 26-28: clamp, and note the time of a decrease.
+    /// Alg. 1 l. 26-28: clamps the window, and notes the time of a decrease.
     ///
-    /// deviation: line 27 reads `cwnd <= cwnd_prev`. Taken literally a decrease that the guard
-    /// blocked would move the marker as well, and while ACKs stay above the target the next
-    /// decrease would be postponed for ever. The marker moves only if the window really shrank.
-    /// Falcon also moves it while the window sits at its minimum, and lets a marker that is
-    /// older than one RTT follow at that distance, which keeps a wrapping clock safe.
+    /// deviation: line 27 reads `cwnd <= cwnd_prev`. Taken literally, a decrease that the guard blocked would
+    /// move the marker as well, and while ACKs stay above the target the next decrease would be postponed for
+    /// ever. The marker moves only if the window really shrank. Falcon also moves it while the window is at its
+    /// minimum. In Falcon, a marker older than one RTT follows at that distance, which keeps a wrapping clock
+    /// safe.
     #[inline]
     fn settle(&mut self, aimd: &Aimd, cwnd: f64, now: Time, rtt: Span) {
         let cwnd = if cwnd > aimd.min_cwnd { cwnd } else { aimd.min_cwnd };

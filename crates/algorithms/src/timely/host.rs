@@ -30,7 +30,7 @@ pub struct Timely {
     last_change: Time,
     /// Packets acknowledged since the last completion event.
     acked: u32,
-    /// Packets of a segment.
+    /// Number of packets of a segment.
     segment: u32,
     /// Completion events in a row without a positive gradient.
     calm: u32,
@@ -93,12 +93,12 @@ impl Algorithm for Timely {
     }
 }
 
-/// Packets of this much payload that a segment takes.
+/// Returns the number of packets of this payload that a segment takes.
 fn packets_in(segment: Bytes, payload: Bytes) -> u32 {
     u32::try_from(segment.get().div_ceil(payload.get().max(1))).unwrap_or(u32::MAX)
 }
 
-/// ECN or Delay §4.3, `w(g)`: how much the decrease counts against the increase at gradient `g`.
+/// ECN or Delay §4.3, `w(g)`: weight of the decrease against the increase at gradient `g`.
 #[must_use]
 pub fn patched_weight(gradient: f64) -> f64 {
     (2.0 * gradient + 0.5).clamp(0.0, 1.0)
@@ -111,7 +111,7 @@ impl Timely {
         self.rate
     }
 
-    /// A completion event: `new_rtt` in seconds.
+    /// Handles a completion event; `new_rtt` is in seconds.
     fn complete(&mut self, new_rtt: f64) {
         if self.prev_rtt.is_nan() {
             self.prev_rtt = new_rtt;
@@ -156,7 +156,7 @@ impl Sender for Timely {
         self.rtt.update(&self.params.rto, event.rtt);
         self.backoff.on_ack();
         self.acked = self.acked.saturating_add(event.acked_packets);
-        // ECN or Delay eq. 24: the rate changes once per segment, and not more than once per D_minRTT.
+        // ECN or Delay eq. 24: the rate changes once per segment, and at most once per D_minRTT.
         let early = event.now.since(self.last_change) < self.params.min_rtt;
         if self.acked < self.segment || early {
             return;
@@ -188,7 +188,7 @@ impl Sender for Timely {
 
     #[inline]
     fn rto(&self) -> Span {
-        // A slow flow gets acknowledgements rarely, so the gap between its packets is added.
+        // A slow flow gets acknowledgements rarely, so the timeout includes the gap between its packets.
         let packet = Bytes::new(u64::from(self.packet));
         let gap = Rate::from_bps(self.rate as u64).serialization_time(packet);
         self.backoff.applied(self.rtt.rto(&self.params.rto, gap), &self.params.rto)

@@ -11,7 +11,7 @@ use apus_cc::settings::{
 };
 use apus_cc::{Derivation, Range, Tunable, TunedSetting};
 
-/// TIMELY as its paper has it.
+/// TIMELY as in its paper.
 pub(super) const PAPER: &str = "paper";
 /// Patched TIMELY.
 pub(super) const PATCHED: &str = "patched";
@@ -54,10 +54,10 @@ pub(super) const TABLE: &[ParamInfo] = &[
 
 /// `T_low` over `D_minRTT` in ECN or Delay §4: 50 us over 20 us.
 const LOW: f64 = 2.5;
-/// `T_high` over `D_minRTT` there: 500 us over 20 us.
+/// `T_high` over `D_minRTT` in ECN or Delay §4: 500 us over 20 us.
 const HIGH: f64 = 25.0;
 
-/// The rules for the parameters that depend on the network, each after those that it uses.
+/// The rules for the parameters that depend on the network, each after the rules whose results it uses.
 pub(super) const DERIVED: &[Derivation] = &[
     Derivation {
         parameter: "min_rtt",
@@ -135,12 +135,12 @@ pub struct Params {
     pub rto: RtoRule,
 }
 
-/// How the rate answers the gradient between the thresholds.
+/// The reaction of the rate to the gradient between the thresholds.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Variant {
     /// TIMELY §4.3.
     Paper {
-        /// Changes of rate without a positive gradient until hyperactive increase.
+        /// Number of changes of rate without a positive gradient until hyperactive increase.
         hai_thresh: u32,
     },
     /// ECN or Delay Alg. 2.
@@ -151,7 +151,7 @@ pub enum Variant {
 }
 
 impl Params {
-    /// Reads and checks them.
+    /// Reads and checks the parameters.
     ///
     /// # Errors
     /// If a value is impossible.

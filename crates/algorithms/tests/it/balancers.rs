@@ -1,4 +1,4 @@
-//! The path policies. Expected values follow from the rules of their sources, by hand.
+//! The path policies. Expected values are calculated by hand from the rules of their sources.
 
 use apus_algorithms::balancers::{self, BuiltInPath};
 use apus_cc::{Ev, PathEvent, PathFeedback, PathPolicy};
@@ -52,7 +52,7 @@ fn permuted_spraying_uses_each_value_once_per_round() {
     assert!(orders.len() > 1, "each round has another order");
 }
 
-/// A flow shorter than the number of values hears of no value before it comes again.
+/// A flow shorter than the number of values gets no feedback on a value before the value would be used again.
 #[test]
 fn the_bitmap_equals_oblivious_spraying_within_a_round() {
     let (mut oblivious, mut bitmap) = (policy("oblivious", &[]), policy("bitmap", &[]));
@@ -67,7 +67,7 @@ fn the_bitmap_equals_oblivious_spraying_within_a_round() {
     assert_eq!(bitmap.next(at(64), 1.0), again[63]);
 }
 
-/// A marked value is passed over once, a trimmed one four times, one with a timeout fifteen times.
+/// A marked value is skipped once, a trimmed one four times, one with a timeout fifteen times.
 #[test]
 fn the_bitmap_passes_over_a_value_as_often_as_its_penalty() {
     for (kind, times) in
@@ -104,8 +104,8 @@ fn reps_keeps_the_last_eight_values() {
     assert_eq!(draw(&mut reps, 8), [3, 4, 5, 6, 7, 8, 9, 10].map(Ev::new));
 }
 
-/// Frozen for 100 us from the timeout, it uses the known values in turn; then 8 packets explore, of which
-/// the last takes a random value.
+/// For 100 us from the timeout, the frozen policy uses the known values in turn. Then 8 packets explore, of
+/// which the last takes a random value.
 #[test]
 fn reps_freezes_after_a_timeout_and_explores_afterwards() {
     let mut reps = policy("reps", &[("explore", "8")]);
@@ -115,14 +115,14 @@ fn reps_freezes_after_a_timeout_and_explores_afterwards() {
     report(&mut reps, 10, Ev::new(99), PathFeedback::Timeout);
     let frozen = draw(&mut reps, 30);
     assert!(frozen.iter().all(|ev| (1..=3).contains(&ev.get())), "{frozen:?}");
-    // Not later than 110 us: still frozen.
+    // At 110 us the policy is still frozen.
     report(&mut reps, 110, Ev::new(4), PathFeedback::Good);
     assert_eq!(draw(&mut reps, 1), [Ev::new(4)]);
     assert!(draw(&mut reps, 8).iter().all(|ev| ev.get() <= 4));
     for ev in 21..=28 {
         report(&mut reps, 111, Ev::new(ev), PathFeedback::Good);
     }
-    // A timeout while it explores is no failure.
+    // A timeout during the exploration is not a failure.
     report(&mut reps, 112, Ev::new(99), PathFeedback::Timeout);
     let explored = draw(&mut reps, 9);
     assert_eq!(explored[..7], [21, 22, 23, 24, 25, 26, 27].map(Ev::new));
@@ -153,7 +153,7 @@ fn mixed_uses_good_values_first_and_then_the_bitmap() {
     assert_eq!(draw(&mut mixed, 64), draw(&mut bitmap, 64));
 }
 
-/// Two rounds of one packet, half of which must be marked.
+/// Two rounds of one packet each; a round is congested if half of its packets are marked.
 #[test]
 fn plb_changes_the_path_after_congested_rounds_in_a_row() {
     let settings = [("rounds", "2"), ("pause", "1")];
@@ -166,7 +166,7 @@ fn plb_changes_the_path_after_congested_rounds_in_a_row() {
     report(&mut plb, 4, first, PathFeedback::Marked);
     let second = plb.next(at(4), 1.0);
     assert_ne!(second, first);
-    // A timeout changes it at once; for 1 to 2 timeouts of 100 us it then stays.
+    // A timeout changes the path at once; the path then stays for 1 to 2 timeouts of 100 us.
     report(&mut plb, 5, second, PathFeedback::Timeout);
     let third = plb.next(at(5), 1.0);
     assert_ne!(third, second);
@@ -178,8 +178,8 @@ fn plb_changes_the_path_after_congested_rounds_in_a_row() {
     assert_ne!(plb.next(at(206), 1.0), third);
 }
 
-/// Acknowledgements every microsecond with an RTT of 10 us: the fifth congested RTT in a row changes the path of a flow that has a rate
-/// and no window.
+/// Acknowledgements arrive every microsecond with an RTT of 10 us. The fifth congested RTT in a row changes the
+/// path of a flow that has a rate but no window.
 #[test]
 fn a_round_of_plb_is_an_rtt_for_flows_with_a_rate_alone() {
     let mut plb = policy("plb", &[("rounds", "5")]);

@@ -94,7 +94,7 @@ fn alg_2_l_2_to_7_decrements_are_spread_over_rtt_src() {
     assert_close(cwnd(&flow), 19.0);
     src(&mut flow, 11.0, 4.0, 4);
     assert_close(cwnd(&flow), 18.0);
-    // A larger queue allows more: 8 packets, every 0.5 us.
+    // A larger queue allows more decrements: 8 packets, one every 0.5 us.
     src(&mut flow, 11.5, 4.0, 8);
     assert_close(cwnd(&flow), 17.0);
 }
@@ -128,8 +128,8 @@ fn a_window_of_one_packet_is_held_or_halved_and_paced() {
     assert_eq!(halved.allowance().pacing, Pacing::Delay(us(16.0)));
 }
 
-/// Bolt ns-3 (`HandleBts`): a window above one packet loses a packet and keeps the fraction, one of at most a packet is halved
-/// by every SRC.
+/// Bolt ns-3 (`HandleBts`): a window above one packet loses a packet and keeps the fraction; every SRC halves a
+/// window of at most one packet.
 #[test]
 fn with_halving_a_fraction_of_a_packet_is_left_and_every_src_halves_it() {
     let mut flow = bolt(&[
@@ -143,15 +143,15 @@ fn with_halving_a_fraction_of_a_packet_is_left_and_every_src_halves_it() {
     assert_close(cwnd(&flow), 1.5);
     src(&mut flow, 20.0, 4.0, 400);
     assert_close(cwnd(&flow), 0.5);
-    // At the same time: by Alg. 2 l. 5 the second is not due.
+    // A second SRC at the same time: by Alg. 2 l. 5 it would not be due.
     src(&mut flow, 20.0, 4.0, 4);
     assert_close(cwnd(&flow), 0.25);
     src(&mut flow, 20.0, 4.0, 4);
     assert_close(cwnd(&flow), 0.2);
 }
 
-/// Alg. 2 l. 3 does not define `flow.rate`. 20 packets of 1500 B in 1 us are 240 Gb/s: by the line the factor is 1, and 4
-/// packets are due in steps of rtt_src / 4 = 1 us; by the window alone it is 2.4.
+/// Alg. 2 l. 3 does not define `flow.rate`. 20 packets of 1500 B in 1 us are 240 Gb/s. Limited by the line, the
+/// factor is 1, and 4 packets are due in steps of rtt_src / 4 = 1 us. By the window alone, the factor is 2.4.
 #[test]
 fn alg_2_l_3_the_rate_of_a_flow_is_at_most_its_line_or_window_over_rtt() {
     let second_decrease = |rate: &str, after: f64| {
@@ -183,8 +183,9 @@ fn section_4_2_first_until_a_window_of_bytes_is_sent_last_from_a_window_before_t
     assert!(transmit(&mut flow, 1.4, 2_799, 2).has(BoltFields::LAST));
 }
 
-/// A window of 2.5 packets: by §4.2 those packets carry LAST after which less than that is left, two at
-/// most, by Bolt ns-3 those with which at most that is, one at most after them.
+/// A window of 2.5 packets. By §4.2 a packet carries LAST if less than the window remains after it: at most two
+/// packets. By Bolt ns-3 a packet carries LAST if at most the window remains with it: at most one packet after
+/// it.
 #[test]
 fn last_counts_the_data_after_the_packet_or_with_it() {
     let marked = |last| {
@@ -196,7 +197,8 @@ fn last_counts_the_data_after_the_packet_or_with_it() {
     assert_eq!(marked("with"), [false, false, false, true, true]);
 }
 
-/// Messages of 64 B: a window of 2 packets of 1400 B is that of 43 messages with 2752 B and one more. Requests of reads have none.
+/// Messages of 64 B: the first window of 2 packets of 1400 B covers 43 messages with 2752 B and one more.
+/// Requests of reads have no bytes.
 #[test]
 fn section_4_2_first_counts_bytes_and_not_packets() {
     let first_after = |payload: u64| {
@@ -304,12 +306,12 @@ fn an_option_paces_every_window_after_the_first_rtt() {
     let mut flow = bolt(&[("initial_cwnd", "20"), ("pacing", "always"), ("ai", "0")]);
     assert_eq!(flow.allowance().pacing, Pacing::AckClocked);
     ack(&mut flow, 0, 0, 20);
-    // 8 us over 20 packets.
+    // An RTT of 8 us over 20 packets.
     assert_eq!(flow.allowance().pacing, Pacing::Delay(us(0.4)));
 }
 
-/// Bolt ns-3: with a window of 12.5 packets the half does not admit a packet; one more leaves
-/// RTT/cwnd later, before the first RTT at once.
+/// Bolt ns-3: a window of 12.5 packets does not admit a packet for its half. One more packet leaves RTT/cwnd
+/// later; before the first RTT sample it leaves at once.
 #[test]
 fn profile_code_paces_the_rest_of_a_window() {
     use apus_cc::Pacing;
@@ -346,7 +348,8 @@ fn section_6_the_rate_of_a_flow_is_that_of_the_smaller_window() {
     let swift = cwnd(&both);
     assert!((32.0..=33.0).contains(&swift), "{swift}");
     // 64 packets of 1500 B per ms are 0.768 Gb/s, 0.00768 of the link, and half of it with Swift. The next SRC,
-    // 100 packets queued, is heeded after rtt_src / target_q: 4 us / 0.768 = 5.2 us alone, 10.4 us with Swift.
+    // with 100 packets queued, takes effect after rtt_src / target_q: 4 us / 0.768 = 5.2 us alone, 10.4 us with
+    // Swift.
     for (after, heeded) in [(4.0, [false, false]), (7.0, [true, false]), (20.0, [true, true])] {
         let mut flows = [alone.clone(), both.clone()];
         for (flow, heeded) in flows.iter_mut().zip(heeded) {

@@ -100,13 +100,13 @@ fn alg_1_l_11_and_12_last_packets_that_are_not_first_give_pru_tokens() {
     port.data(120, LAST);
     port.data(120, LAST | INC);
     assert_eq!(port.tokens().0, 2);
-    // A flow shorter than a window frees no bandwidth that was expected to be used (§3.2).
+    // A flow shorter than a window frees no bandwidth that it was expected to use (§3.2).
     port.data(120, LAST | FIRST);
     assert_eq!(port.tokens().0, 2);
     // As the algorithm is written, INC stays on them and costs no token.
     assert_eq!(port.data(120, LAST | FIRST | INC), (Verdict::Forward, LAST | FIRST | INC));
     assert_eq!(port.tokens().0, 2);
-    // A packet gives no token either if its bandwidth is needed to drain a queue.
+    // Nor does a packet give a token if its bandwidth is needed to drain a queue.
     port.waiting = MTU;
     port.data(120, LAST);
     assert_eq!(port.tokens().0, 2);
@@ -252,11 +252,11 @@ fn bolt_ns_3_a_nic_without_sm_does_not_clear_inc() {
         let mut port = port_of(&[("sm", sm)], nic);
         assert_eq!(port.data(0, INC), (Verdict::Forward, kept), "nic {nic}, sm {sm}");
     }
-    // A NIC that is congested takes part as any port.
+    // A congested NIC acts like any other port.
     let mut port = port_of(&[("sm", "false")], true);
     port.waiting = 100 * MTU;
     assert_eq!(port.data(0, INC).1, DEC);
-    // And tokens are spent: the NIC has one PRU token, which the first packet takes.
+    // Tokens are spent too: the NIC has one PRU token, which the first packet takes.
     port.waiting = 0;
     port.data(0, LAST);
     assert_eq!(port.tokens().0, 1);

@@ -74,7 +74,7 @@ impl Path {
     }
 }
 
-/// Past slow start with a window of `cwnd` at the first loss.
+/// Returns a flow after slow start, with a window of `cwnd` at the first loss.
 fn after_loss_at(cwnd: &str, rtt: f64, settings: &[(&str, &str)]) -> Path {
     let mut all = vec![("initial_cwnd", cwnd)];
     all.extend_from_slice(settings);
@@ -110,8 +110,8 @@ fn rfc_9438_4_2_the_window_follows_the_curve() {
         while path.now < end {
             path.ack(0);
         }
-        // Within an RTT the window reaches the value that the curve has one RTT later: it is in
-        // between.
+        // Within an RTT the window reaches the value that the curve has one RTT later, so the window is between
+        // the two values.
         let t = (path.now - start) / 1e6;
         let (early, late) = (expected(t - 0.1), expected(t + 0.1));
         let cwnd = path.cwnd();
@@ -221,7 +221,7 @@ fn rfc_9438_5_8_a_window_that_is_not_filled_does_not_grow() {
         path.seq += 1;
     }
     assert_eq!(path.cwnd(), before);
-    // Nor does an hour without traffic count on the curve.
+    // An hour without traffic does not count on the curve either.
     path.now += 3_600e6;
     let info = SendInfo::new(at(path.now), PacketNumber::new(path.seq));
     path.flow.on_transmit(&mut CongestionHeader::default(), &info);
@@ -229,8 +229,8 @@ fn rfc_9438_5_8_a_window_that_is_not_filled_does_not_grow() {
     assert!(path.cwnd() < before + 1.0, "{}", path.cwnd());
 }
 
-/// The average window with one loss in `1 / p` packets, over `losses` of them after ten to settle.
-/// Without fast convergence, which the formulae leave out.
+/// Returns the average window with one loss in `1 / p` packets, over `losses` losses after ten losses to
+/// settle. Fast convergence is off, since the formulae leave it out.
 fn average_window(first: &str, rtt: f64, per_loss: u64, losses: u32) -> f64 {
     let mut path = after_loss_at(first, rtt, &[("fast_convergence", "false")]);
     let (mut weighted, mut time) = (0.0, 0.0);
@@ -262,9 +262,9 @@ fn rfc_9438_4_3_the_friendly_region_has_the_average_window_of_reno() {
 
 #[test]
 fn rfc_9438_5_1_the_average_window_on_long_paths() {
-    // Eq. 6: AVG_W_cubic = (C * 3.7 / 1.2)^(1/4) * RTT^0.75 / p^0.75; Table 1 (0.1 s) has 187 at
-    // p = 1e-4 and 1054 at 1e-5. The curve is flat at its plateau, so windows that are not yet the
-    // equilibrium's come to it over hundreds of losses: these start at W_max = AVG / (1 - 0.3 / 4).
+    // Eq. 6: AVG_W_cubic = (C * 3.7 / 1.2)^(1/4) * RTT^0.75 / p^0.75; Table 1 (0.1 s) has 187 at p = 1e-4 and
+    // 1054 at 1e-5. The curve is flat at its plateau, so other windows reach the equilibrium only over hundreds
+    // of losses. These runs therefore start at W_max = AVG / (1 - 0.3 / 4).
     within(average_window("202", 100_000.0, 10_000, 20), 187.0, 0.05);
     within(average_window("1139", 100_000.0, 100_000, 10), 1054.0, 0.05);
 }
@@ -279,7 +279,7 @@ fn rfc_9438_4_5_a_window_grows_at_most_by_half_in_an_rtt() {
         while path.now < next {
             path.ack(0);
         }
-        // Growth of (1.5 w - w) / w per packet, of which one RTT of a growing window has more than w.
+        // Growth of (1.5 w - w) / w per packet; one RTT of a growing window has more than w packets.
         assert!(path.cwnd() <= 1.7 * before + 1.0, "{before} to {}", path.cwnd());
     }
     assert!(us(1.0) < path.flow.rto());

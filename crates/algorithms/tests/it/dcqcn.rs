@@ -11,7 +11,7 @@ use apus_cc::{
 };
 use apus_units::{Bytes, ClassId, PacketNumber, Rate, Span, Time};
 
-/// At 40 Gb/s with packets of 1000 B.
+/// Returns a flow at 40 Gb/s with packets of 1000 B.
 fn dcqcn(settings: &[(&str, &str)]) -> Dcqcn {
     static INFO: apus_cc::AlgorithmInfo = <Dcqcn as Algorithm>::INFO;
     let settings = Settings::read(&INFO, None, settings).unwrap();
@@ -65,7 +65,7 @@ fn dcqcn_eq_1_a_notification_cuts_by_half_of_alpha() {
 fn dcqcn_eq_2_alpha_decays_by_g_per_55_us_without_a_notification() {
     let mut flow = dcqcn(&[]);
     flow.on_notification(at(1_000.0));
-    // 10 * 55 us and a little more: ten periods. The cut goes by the decayed alpha, then it rises.
+    // A little more than 10 * 55 us: ten periods. The cut uses the decayed alpha, which then rises.
     flow.on_notification(at(1_560.0));
     let decayed = (255.0_f64 / 256.0).powi(10);
     assert_close(flow.alpha(), decayed * 255.0 / 256.0 + 1.0 / 256.0);
@@ -87,24 +87,25 @@ fn dcqcn_3_1_fast_recovery_halves_the_distance_five_times() {
 fn dcqcn_eq_3_and_4_additive_then_hyper_increase() {
     let settings = [("byte_counter", "10kB")];
     let mut flow = dcqcn(&settings);
-    // Far below the line: four cuts leave 2.5 Gb/s, the target is 5.
+    // Far below the line rate: four cuts leave 2.5 Gb/s, and the target is 5 Gb/s.
     for i in 0..4 {
         flow.on_notification(at(1_000.0 + 50.0 * f64::from(i)));
     }
     assert_eq!(gbps(&flow), (2.5, 5.0));
     tick(&mut flow, 5);
     assert_close(gbps(&flow).1, 5.0);
-    // The sixth by time alone: R_T + 40 Mb/s.
+    // The sixth increase is by the timer alone: R_T + 40 Mb/s.
     let before = gbps(&flow).0;
     tick(&mut flow, 1);
     assert_close(gbps(&flow).1, 5.04);
     assert_close(gbps(&flow).0, (before + 5.04) / 2.0);
-    // Ten packets of 1000 B are one rise of the byte counter; until both are beyond F it is additive.
+    // Ten packets of 1000 B are one increase by the byte counter. Until both counters exceed F, the increase is
+    // additive.
     send(&mut flow, 50);
     assert_close(gbps(&flow).1, 5.04 + 5.0 * 0.04);
     send(&mut flow, 9);
     assert_close(gbps(&flow).1, 5.24);
-    // i = min(6, 6) - 5 = 1, then by time 7 and 6 still 1, then 7 and 7: 2.
+    // i = min(6, 6) - 5 = 1; after another increase by time (7 and 6) still 1; at 7 and 7: 2.
     send(&mut flow, 1);
     assert_close(gbps(&flow).1, 5.64);
     tick(&mut flow, 1);
@@ -150,7 +151,7 @@ fn dcqcn_fig_6_one_notification_per_interval_the_first_at_once() {
     assert_eq!(point.next_control(), at(101.0));
     assert_eq!(point.poll_control(at(101.0)), Some(ReceiverControl::Notification));
     assert_eq!(point.poll_control(at(101.0)), None);
-    // Marks within the next 50 us: one more, at their end.
+    // Marks within the next 50 us cause one more notification, at the end of the interval.
     point.on_data(&data(110.0, true));
     point.on_data(&data(120.0, true));
     assert_eq!(point.next_control(), at(151.0));

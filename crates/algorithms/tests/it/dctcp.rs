@@ -114,7 +114,7 @@ fn rfc_8257_3_5_a_small_cut_by_marks_does_not_excuse_from_halving() {
     assert_close(cwnd(&flow), cut);
     lose(&mut flow, 20, 41);
     assert_close(cwnd(&flow), cut / 2.0);
-    // The reverse is excused: a mark on a packet sent after that cut and before the halving.
+    // In the reverse case there is no cut: a mark on a packet sent after that cut and before the halving.
     ack(&mut flow, (1, 1), 40, 42);
     assert_close(cwnd(&flow), cut / 2.0);
 }
@@ -125,10 +125,10 @@ fn rfc_5681_3_1_a_timeout_restarts_from_the_loss_window() {
     flow.on_timeout(&common::timeout(1000.0));
     assert_eq!(cwnd(&flow), 1.0);
     assert_close(flow.ssthresh(), 20.0);
-    // The same data times out again: ssthresh is held.
+    // The same data times out again: ssthresh stays.
     flow.on_timeout(&common::timeout(3000.0));
     assert_close(flow.ssthresh(), 20.0);
-    // Slow start up to it.
+    // Slow start up to ssthresh.
     ack(&mut flow, (1, 0), 41, 43);
     assert_close(cwnd(&flow), 2.0);
 }
@@ -169,8 +169,8 @@ fn dctcp_is_ack_clocked_and_its_rto_follows_the_rule() {
     assert_eq!(flow.rto(), Span::from_us(1400));
 }
 
-/// REPS's artifact b751588: 40 packets without a mark add 40/40, four marked ones take 4 * 1/4, a lost one 1, three that timed out 3; the
-/// window keeps its least value.
+/// REPS's artifact b751588: 40 packets without a mark add 40/40, four marked ones remove 4 * 1/4, a lost one
+/// removes 1, and three that timed out remove 3. The window does not fall below its minimum.
 #[test]
 fn per_packet_each_mark_loss_and_timeout_takes_its_part_off_the_window() {
     let mut flow = dctcp("rfc8257", &[("reaction", "per-packet"), ("initial_cwnd", "40")]);

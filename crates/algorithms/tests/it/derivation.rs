@@ -1,5 +1,5 @@
-//! Parameters that follow from the network: each rule with values calculated by hand, and priority
-//! of users' values.
+//! Parameters that follow from the network: each rule with values calculated by hand, and the precedence of
+//! users' values.
 
 use apus_algorithms::dctcp::marking_threshold;
 use apus_algorithms::{Registry, build};
@@ -64,7 +64,7 @@ fn first_windows_of_a_bdp_fit_their_largest_windows() {
         packet: Bytes::new(1500),
         ..NETWORK
     };
-    // Swift's largest window of 256 packets is no parameter of `notified`.
+    // Swift's largest window of 256 packets is not a parameter of `notified`.
     check(&network, "notified", &[], &[("initial_cwnd", "533.3333333333334")]);
     check(&network, "mswift", &[("max_cwnd", "32")], &[("initial_cwnd", "32")]);
 }
@@ -84,7 +84,7 @@ fn a_long_fast_path_raises_limits_that_would_bind() {
     check(&far, "swift", &[], &[("base_target", "51998.4ns"), ("max_cwnd", "1443")]);
     // Swift-v0 compares with the end-to-end delay.
     check(&far, "swift", &[("decompose", "false")], &[("base_target", "55998.4ns")]);
-    // The rest of the hosts' jitter, which is not in the mean.
+    // The part of the hosts' jitter above its mean.
     let jitter = NetworkInfo { fabric_jitter: Span::from_us(6), ..far };
     check(&jitter, "swift", &[], &[("base_target", "57998.4ns")]);
     // At 1 Gb/s 2048 packets of 4160 B take 68.2 ms.

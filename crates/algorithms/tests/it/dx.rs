@@ -6,7 +6,7 @@ use apus_algorithms::{BuiltInSender, build};
 use apus_cc::{AlgorithmFactory, FlowInfo, Sender};
 use apus_units::PacketNumber;
 
-/// In congestion avoidance, with a window of 10 packets.
+/// Returns a flow in congestion avoidance, with a window of 10 packets.
 fn dx(settings: &[(&str, &str)]) -> BuiltInSender {
     let mut all = vec![("slow_start", "false"), ("headroom", "0us")];
     all.retain(|(name, _)| settings.iter().all(|(set, _)| set != name));
@@ -55,7 +55,8 @@ fn dx_4_the_average_queueing_delay_over_v_is_subtracted() {
     assert_close(cwnd(&flow), 8.0);
 }
 
-/// A clock that was set back makes one delay of zero. It is not the RTT without queueing: of 10 us afterwards none is queueing.
+/// A clock that was set back yields one delay of zero. That is not the RTT without queueing: later delays of 10
+/// us contain no queueing.
 #[test]
 fn a_delay_of_zero_does_not_keep_the_window_small() {
     let mut flow = started(&[]);
@@ -76,7 +77,7 @@ fn dx_4_equal_flows_drain_the_queue_of_one_increase() {
 
 #[test]
 fn dx_4_the_window_keeps_its_bounds() {
-    // A delay beyond V leaves the least window; at one packet V is infinite.
+    // A delay beyond V leaves the smallest window; at one packet V is infinite.
     let mut flow = started(&[]);
     end_window(&mut flow, &[1_000.0]);
     assert_close(cwnd(&flow), 1.0);
@@ -99,8 +100,8 @@ fn slow_start_doubles_until_something_queues() {
         ack(&mut flow, 10.0, seq, 10 + seq);
     }
     assert_close(cwnd(&flow), 20.0);
-    // Packet 10 ends the window of packets 1 to 10: it still counts, to 21; then Q = 1 us / 10 over
-    // V = 10 us * 21 / 20 is taken off.
+    // Packet 10 ends the window of packets 1 to 10. The packet still counts, so the window grows to 21; then
+    // the window falls by Q = 1 us / 10 over V = 10 us * 21 / 20.
     ack(&mut flow, 11.0, 10, 30);
     assert_close(cwnd(&flow), 21.0 * (1.0 - 0.1 / 10.5));
     ack(&mut flow, 10.0, 15, 30);

@@ -45,8 +45,8 @@ fn paper_feedback_grows_towards_the_maximum_and_falls_with_the_loss() {
     let params = params("paper", &[]);
     let feedback = Feedback::new(&params, 1000.0, Time::ZERO, 0, 1);
     assert_close(feedback.rate(), 500.0);
-    // No loss: rate = 0.5 * 500 + 0.5 * 1000 * 1.1; w stays 1/2, which is w_max. But one credit per
-    // RTT of 50 us is 20 000/s: use a large maximum for the arithmetic.
+    // No loss: rate = 0.5 * 500 + 0.5 * 1000 * 1.1; w stays 1/2, which is w_max. But one credit per RTT of 50
+    // us is 20 000/s, so the arithmetic uses a large maximum.
     let mut feedback = Feedback::new(&params, 1e6, Time::ZERO, 0, 1);
     period(&mut feedback, &params, 0, 0, 20, 20);
     assert_close(feedback.rate(), 0.5 * 5e5 + 0.5 * 1.1e6);
@@ -90,7 +90,7 @@ fn the_first_rate_grows_with_the_packets_to_send_up_to_a_number() {
     assert_close(first(&later, 10), 0.5 * 10.0 / 40.0 * 1e6);
     assert_close(first(&later, 40), 5e5);
     assert_close(first(&later, 1000), 5e5);
-    // A request without data to send: as for one packet.
+    // A request without data to send counts as one packet.
     assert_close(first(&later, 0), first(&later, 1));
     assert_close(first(&params("code", &[]), 1), 5e5);
 }
@@ -213,8 +213,8 @@ fn code_sender_requests_and_stops_behind_its_last_packet() {
     assert_eq!(flow.poll_control(at(50.0), &backlog(1, 0)), Some(SenderControl::CreditRequest));
 }
 
-/// ns2-xpass since April 2018. The first credit arrives 50 us after the request; in the RTT after it,
-/// six have arrived and four packets are left, which the credits in flight may serve.
+/// ns2-xpass since April 2018. The first credit arrives 50 us after the request. In the following RTT six
+/// credits have arrived and four packets are left, for which the credits in flight may suffice.
 #[test]
 fn an_early_sender_stops_when_as_many_credits_came_in_an_rtt_as_packets_are_left() {
     let mut flow = sender("code-2018");

@@ -58,7 +58,7 @@ fn alg_1_l_1_to_9_a_full_link_with_a_queue_divides_the_window() {
 fn alg_1_l_8_a_shorter_interval_weighs_less() {
     let mut flow = hpcc(&[]);
     ack(&mut flow, &hop(100.0, 0, 0), 0, 100);
-    // 2 us, the full rate and 0.8 BDP waiting at both: u = 1.8, U = 0.75 * 1 + 0.25 * 1.8 = 1.2.
+    // After 2 us, the full rate and 0.8 BDP queued in both records: u = 1.8, U = 0.75 * 1 + 0.25 * 1.8 = 1.2.
     let waiting = hop(102.0, 25_000, 80_000);
     let mut before = hpcc(&[]);
     ack(&mut before, &hop(100.0, 0, 80_000), 0, 100);
@@ -142,7 +142,7 @@ fn records_of_another_path_are_discarded() {
     elsewhere.push(hop(108.0, 100_000, 20_000).hops()[0], 7);
     ack(&mut flow, &elsewhere, 100, 150);
     assert_close(flow.allowance().window, 100.0);
-    // From then on the new path counts: as in the first test of a full link with a queue.
+    // From then on the new path counts, as in the first test of a full link with a queue.
     let mut next = Telemetry::default();
     next.push(hop(116.0, 200_000, 20_000).hops()[0], 7);
     ack(&mut flow, &next, 160, 200);

@@ -34,27 +34,28 @@ fn marked(count: u64, gap_ns: u64) -> Vec<u64> {
     (0..count).filter(is_marked).collect()
 }
 
-/// At the link's rate, 1250 B per us, the phantom queue gains 5 % of each packet: after packet n it holds
-/// 1250 + n * 62.5 B, above 10 000 B from n = 141 on. The real queue is empty all the while.
+/// At the link's rate, 1250 B per us, the phantom queue gains 5 % of each packet. After packet n it holds 1250
+/// B plus n times 62.5 B, which is above 10 000 B from n = 141 upwards. The real queue stays empty.
 #[test]
 fn hull_3_1_the_phantom_queue_marks_before_the_link_is_full() {
     assert_eq!(marked(200, 1000), (141..200).collect::<Vec<_>>());
 }
 
-/// At 94 % of the link it never holds more than a packet.
+/// At 94 % of the link's rate the phantom queue never holds more than one packet.
 #[test]
 fn hull_3_1_below_gamma_nothing_is_marked() {
     assert!(marked(10_000, 1064).is_empty());
 }
 
-/// A burst is marked from where it exceeds the threshold: 8 packets are 10 000 B.
+/// A burst is marked from the packet that exceeds the threshold: 8 packets are 10 000 B.
 #[test]
 fn hull_3_1_a_burst_is_marked_above_the_threshold() {
     assert_eq!(marked(12, 0), [8, 9, 10, 11]);
 }
 
-/// Each class of a port has a half of its own, and the queue is that of the port: two classes that share the link's rate are marked
-/// as one is. The first packet of the second class is the second of the port, which its half learns of with the first.
+/// Each class of a port has a separate half, but the phantom queue is that of the port: two classes that share
+/// the link's rate are marked like one class. The first packet of the second class is the second packet of the
+/// port; the half of that class learns of the first one with it.
 #[test]
 fn hull_3_1_the_phantom_queue_is_that_of_all_classes() {
     static CLASSES: [ClassView; 2] = [ClassView { bytes: Bytes::ZERO, weight: 1, priority: 0 }; 2];
@@ -78,7 +79,8 @@ fn hull_3_1_the_phantom_queue_is_that_of_all_classes() {
     assert_eq!((0..200).filter(is_marked).collect::<Vec<_>>(), (141..200).collect::<Vec<_>>());
 }
 
-/// A class that was silent for a millisecond finds the burst of 90 kB that another one has brought in the last microsecond.
+/// A class that was silent for a millisecond finds the burst of 90 kB that another class has sent in the last
+/// microsecond.
 #[test]
 fn hull_3_1_a_burst_of_another_class_is_in_the_phantom_queue() {
     static CLASSES: [ClassView; 2] = [ClassView { bytes: Bytes::ZERO, weight: 1, priority: 0 }; 2];
@@ -107,7 +109,7 @@ const PACER: PacerParams = PacerParams {
     beta: 16.0,
 };
 
-/// R <- (1 - eta) * R + eta * M / T + beta * Q every T_r, from the line's rate on.
+/// R <- (1 - eta) * R + eta * M / T + beta * Q every T_r, starting at the line rate.
 #[test]
 fn hull_4_3_the_pace_follows_the_input() {
     let mut pacer = Pacer::new(Rate::from_gbps(10), 1);

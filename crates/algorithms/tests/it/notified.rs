@@ -1,4 +1,4 @@
-//! Reactions to queues that switches tell of (Bolt §2.1.1).
+//! Reactions to queues that switches report (Bolt §2.1.1).
 
 use apus_algorithms::bolt::BoltFields;
 use apus_algorithms::{BuiltInSender, build};
@@ -29,7 +29,7 @@ fn window(sender: &BuiltInSender) -> f64 {
     sender.allowance().window
 }
 
-/// 125 kB at 100 Gb/s are 10 us: 18 us in all, far above a target of 6 us.
+/// 125 kB at 100 Gb/s are 10 us: a total of 18 us, far above a target of 6 us.
 const LONG: u64 = 125_000;
 
 #[test]
@@ -75,7 +75,8 @@ fn bolt_fig_10_the_ideal_divides_its_window_by_the_load_once_per_rtt() {
     };
     ideal.on_transmit(&mut header, &info(63));
     assert!(BoltFields::of(&header.fields).is_some());
-    // A packet of 1250 B every 100 ns is the link's rate; the queue grows by as much: twice that.
+    // A packet of 1250 B every 100 ns is the link's rate. The queue grows by the same amount, so the load is
+    // twice the rate.
     for n in 0..9 {
         tell(&mut ideal, Time::ZERO + Span::from_ns(100 * n), n, 1_250 * n);
     }

@@ -1,4 +1,4 @@
-//! Reaction of algorithms to another size of full packets.
+//! Reaction of algorithms to a change of the size of full packets.
 
 use apus_algorithms::{BuiltInSender, Registry, build};
 use apus_cc::{AckEvent, AlgorithmFactory, FlowInfo, PacketSizeEvent, Sender};
@@ -30,7 +30,8 @@ fn acknowledge(algorithm: &mut BuiltInSender, round: u64, packets: u32) {
     });
 }
 
-/// A hundred round trips on a path without queues: every window is far above its smallest.
+/// Returns an algorithm after a hundred round trips on a path without queues: every window is far above its
+/// minimum.
 fn grown(name: &str) -> BuiltInSender {
     let mut algorithm = build(name, None, &[]).expect("its defaults").sender(&packets_of(SHORT));
     for round in 1..=100 {
@@ -46,8 +47,8 @@ fn rfc_8899_3_a_window_keeps_its_bytes_at_any_packet_size() {
     for info in Registry::BUILT_IN.algorithms() {
         let mut algorithm = grown(info.name);
         let before = algorithm.allowance().window;
-        // A window set in packets by the user stays, as does the packet by which RCP requests its
-        // rate; others have a rate instead of a window, or credit in bytes (RCCC).
+        // A window in packets that the user set stays, as does the packet by which RCP requests its rate.
+        // Others have a rate instead of a window, or credit in bytes (RCCC).
         if ["constant", "rcp", "rccc"].contains(&info.name) || !before.is_finite() {
             continue;
         }
@@ -73,7 +74,7 @@ fn a_flow_that_begins_with_one_packet_does_not_begin_with_a_pause() {
     }
     let event = PacketSizeEvent { payload_before: SHORT, payload: LONG, packet: LONG };
     assert_eq!(event.scaled(1.0), 1.0);
-    // A pace is one of bytes: a seventh of the packets, each seven times as long.
+    // The pace in bytes stays: a seventh of the packets, each seven times as long.
     assert!((event.scaled(0.7) - 0.1).abs() < 1e-12);
 }
 

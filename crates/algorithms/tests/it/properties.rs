@@ -30,7 +30,7 @@ fn steps() -> impl Strategy<Value = Vec<(u64, Step)>> {
     proptest::collection::vec(step(), 1..200)
 }
 
-/// Feeds `steps`; calls `check` with the flow before and after each, the time and the RTT in force.
+/// Feeds `steps`; calls `check` with the flow before and after each step, the time and the RTT in force.
 fn run(
     flow: &mut BuiltInSender,
     steps: &[(u64, Step)],

@@ -56,7 +56,8 @@ fn grant(receiver: &mut RcccReceiver) -> u32 {
     }
 }
 
-/// Any credit permits a packet: 263 016 B are 63.2 packets, so 64 leave. The first answer voids what is left.
+/// Any credit permits a packet: 263 016 B are 63.2 packets, so 64 leave. The first answer voids the rest of the
+/// credit.
 #[test]
 fn the_first_credit_is_a_window_and_void_after_an_answer() {
     let (mut sender, _) = halves("credits", &[]);
@@ -72,12 +73,12 @@ fn the_first_credit_is_a_window_and_void_after_an_answer() {
     assert_eq!(sender.departure(at(14), 0), Departure::Blocked);
     sender.on_grant(at(15), 17);
     assert_eq!(sender.departure(at(15), 0), Departure::Now);
-    // 4352 B of credit: two packets, the second with what is left of it.
+    // 4352 B of credit: two packets, the second with the rest of the credit.
     send(&mut sender, 1_000_000, 0, 1);
     assert_eq!(sender.departure(at(15), 1), Departure::Now);
     send(&mut sender, 1_000_000, 0, 1);
     assert_eq!(sender.departure(at(15), 2), Departure::Blocked);
-    // An old grant says nothing, and the debt of 3968 B is paid first.
+    // An old grant has no effect, and the debt of 3968 B is paid first.
     sender.on_grant(at(16), 17);
     sender.on_grant(at(16), 32);
     assert_eq!(sender.departure(at(16), 0), Departure::Blocked);
@@ -85,7 +86,8 @@ fn the_first_credit_is_a_window_and_void_after_an_answer() {
     assert_eq!(sender.departure(at(16), 0), Departure::Now);
 }
 
-/// Of 100 payloads left and 2 packets to be sent again, 102 * 4160 B are wanted, but at most W_max, less the credit.
+/// With 100 payloads left and 2 packets to retransmit, the demand is 102 * 4160 B, but at most W_max, less the
+/// credit.
 #[test]
 fn targets_are_what_is_left_up_to_a_window_less_the_credit() {
     let (mut sender, _) = halves("credits", &[]);
@@ -94,18 +96,19 @@ fn targets_are_what_is_left_up_to_a_window_less_the_credit() {
     let expected = |wanted: u64| 100 + wanted.div_ceil(256) as u32;
     assert_eq!(send(&mut sender, 10 * 4096, 2, 1), expected(12 * 4160 - (25_600 - 4160)));
     assert_eq!(send(&mut sender, 100 * 4096, 2, 1), expected(263_016 - (25_600 - 2 * 4160)));
-    // Three flows of the host divide it.
+    // Three flows of the host divide the demand.
     assert_eq!(send(&mut sender, 100 * 4096, 0, 3), expected((263_016 - (25_600 - 3 * 4160)) / 3));
-    // Nothing left, and credit left: no more than was granted.
+    // Without data and with credit, the target is what was granted.
     assert_eq!(send(&mut sender, 0, 0, 1), 100);
-    // A new flow asks for a packet although it has a window of credit, unless it is done.
+    // A new flow requests a packet although it has a window of credit, unless it has no more data.
     let (mut new, _) = halves("credits", &[]);
     assert_eq!(send(&mut new, 4096, 0, 1), 17);
     assert_eq!(send(&mut new, 0, 0, 1), 0);
 }
 
-/// With NSCC's window at its largest, 263 016 B, the target may be a packet more, but not more than W_max; after quick shrinking by
-/// trims it is the window and a packet. Trims at the last hop leave the window alone.
+/// With NSCC's window at its largest, 263 016 B, the target may be a packet more, but not more than W_max.
+/// After trims have shrunk the window, the target is the window and a packet. Trims at the last hop do not
+/// change the window.
 #[test]
 fn the_window_of_nscc_limits_targets_and_packets_in_flight() {
     let (mut sender, _) = halves("nscc", &[]);
@@ -132,7 +135,8 @@ fn the_window_of_nscc_limits_targets_and_packets_in_flight() {
     assert_eq!(sender.departure(at(20), cwnd as u32), Departure::Blocked);
 }
 
-/// Turns grant 64 units, not more than was asked for; afterwards as many as W_max, 1027 units, unasked: 17 turns.
+/// Turns grant 64 units, at most the requested ones; afterwards up to W_max, 1027 units, without a request: 17
+/// turns.
 #[test]
 fn turns_grant_what_was_asked_for_and_then_a_window() {
     let (_, mut receiver) = halves("credits", &[]);
@@ -150,7 +154,7 @@ fn turns_grant_what_was_asked_for_and_then_a_window() {
         turns += 1;
     }
     assert_eq!((turns, grant(&mut receiver)), (17, 100 + 17 * 64));
-    // An older target is nothing new; a larger one is listed, though it was granted before.
+    // An older target has no effect; a larger one gets a turn, even if it was granted before.
     receiver.on_data(&data(99));
     assert_eq!(receiver.turn(), Turn::None);
     receiver.on_data(&data(200));
@@ -158,7 +162,7 @@ fn turns_grant_what_was_asked_for_and_then_a_window() {
     assert_eq!(receiver.take_turn(true), Bytes::ZERO);
 }
 
-/// A trimmed packet lists its source at once, and a request asks for its packets.
+/// A trimmed packet gives its source a turn at once, and a request demands credit for its packets.
 #[test]
 fn trims_and_requests_list_their_source() {
     let (_, mut receiver) = halves("credits", &[]);
@@ -175,7 +179,8 @@ fn trims_and_requests_list_their_source() {
     assert_eq!(granted, 33 + 1027);
 }
 
-/// Without credit a sender asks after a timeout, and again once per RTT or timeout; with credit it does not.
+/// Without credit a sender sends a request after a timeout, and again once per RTT or timeout; with credit it
+/// does not.
 #[test]
 fn requests_follow_timeouts() {
     let (mut sender, _) = halves("credits", &[("rto", "100us")]);
@@ -189,7 +194,7 @@ fn requests_follow_timeouts() {
     assert_eq!(sender.poll_control(at(50), &waits), Some(SenderControl::CreditRequest));
     sender.on_timeout(&TimeoutEvent::new(at(60)));
     assert_eq!(sender.poll_control(at(60), &waits), None, "within an RTT");
-    // It waits for its time. Without a further reason the next one is due after a timeout of 100 us.
+    // The request waits for its time. Without a further reason the next one is due after a timeout of 100 us.
     let next = at(50) + Span::from_ps(14_027_520);
     assert_eq!(sender.next_timer(), Some(next));
     sender.on_timer(next);
@@ -200,7 +205,7 @@ fn requests_follow_timeouts() {
     assert_eq!(sender.poll_control(next, &waits), Some(SenderControl::CreditRequest));
     sender.on_grant(at(170), 100);
     assert_eq!((sender.poll_control(at(170), &waits), sender.next_timer()), (None, None));
-    // New data after an idle time, without credit: at once.
+    // New data after an idle time, without credit, causes a request at once.
     let (mut idle, _) = halves("credits", &[]);
     idle.on_ack(&AckEvent::new(at(14), Span::from_us(14)));
     assert_eq!(idle.poll_control(at(14), &Backlog::default()), None);
@@ -208,7 +213,7 @@ fn requests_follow_timeouts() {
     assert_eq!(idle.poll_control(at(20), &waits), Some(SenderControl::CreditRequest));
 }
 
-/// 0.99 of the line; regulation only if it is set, with the RTT as its period.
+/// The pace is 0.99 of the line rate; regulation applies only if it is set, with the RTT as its period.
 #[test]
 fn the_pace_is_a_part_of_the_line_rate() {
     let flow = FlowInfo::default();
@@ -219,7 +224,7 @@ fn the_pace_is_a_part_of_the_line_rate() {
     assert_eq!(period, Some(Span::from_ps(14_027_520)));
 }
 
-/// Profile `nscc` has NSCC's target and timeout: those of its profile for the network, whose switches trim or drop.
+/// Profile `nscc` has the target and timeout of the NSCC profile for the network, whose switches trim or drop.
 #[test]
 fn targets_and_timeouts_are_those_of_nscc_in_the_same_network() {
     let mut network = apus_cc::NetworkInfo {

@@ -22,7 +22,7 @@ fn port_params() -> PortParams {
     params(&[("alpha", "0.4"), ("beta", "0.4"), ("initial_rtt", "100us")]).port
 }
 
-/// A port that holds `queue` of the `taken` bytes that it has taken.
+/// A port that holds `queue` of the `taken` bytes that it has accepted.
 fn view(now: Time, queue: u64, taken: u64) -> PortView<'static> {
     static CLASSES: [ClassView; 1] = [ClassView { bytes: Bytes::ZERO, weight: 1, priority: 0 }];
     PortView {
@@ -37,7 +37,7 @@ fn view(now: Time, queue: u64, taken: u64) -> PortView<'static> {
     }
 }
 
-/// A port's half, and the bytes that the port has taken.
+/// A port's half, and the bytes that the port has accepted.
 struct Port {
     half: RcpPort,
     taken: u64,
@@ -49,8 +49,8 @@ impl Port {
     }
 }
 
-/// Shows the port a packet of `bytes`; its rate then, in bit/s, which the packet carries to
-/// 100 kb/s.
+/// Passes a packet of `bytes` to the port. Returns the port's rate afterwards, in bit/s, which the packet
+/// carries rounded to 100 kb/s.
 fn pass(Port { half: port, taken }: &mut Port, now: Time, bytes: u64, queue: u64) -> f64 {
     let fields = RcpFields::new(Some(us(100.0))).fields();
     let mut header = CongestionHeader { fields, ..CongestionHeader::default() };
@@ -87,8 +87,8 @@ fn iwqos_2_the_rate_follows_spare_capacity_and_queue() {
     near(pass(&mut port, at(300.0), 0, 0), 0.05 * C * 1.2 * 0.92);
 }
 
-/// Each class of a port has a half of its own; the input of the link is that of all classes: 62 500 B of this class and as many of
-/// another in 100 us are y = C.
+/// Each class of a port has a separate half, but the input of the link is that of all classes: 62 500 B of this
+/// class and as many of another one in 100 us are y = C.
 #[test]
 fn iwqos_2_bytes_of_other_classes_are_input_too() {
     let mut port = Port::new();
@@ -189,7 +189,7 @@ fn a_flow_requests_a_rate_with_one_packet_and_then_paces_at_the_answer() {
     transmit(&mut flow, at(0.0), 0);
     flow.on_ack(&ack(at(100.0), 3));
     assert_eq!(flow.allowance().pacing, Pacing::Rate(Rate::from_gbps(3)));
-    // Within an RTT the rate is still good; after an idle one it asks again.
+    // Within an RTT the rate is still valid; after an idle RTT the flow requests it again.
     transmit(&mut flow, at(150.0), 0);
     assert_eq!(flow.rate(), Some(Rate::from_gbps(3)));
     transmit(&mut flow, at(251.0), 0);

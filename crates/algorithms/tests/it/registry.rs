@@ -9,7 +9,7 @@ fn error(name: &str, profile: Option<&str>, settings: &[(&str, &str)]) -> Settin
     build(name, profile, settings).expect_err("it must be refused")
 }
 
-/// Refused at `parameter`, with each of `words` in the message.
+/// Checks that the settings are refused at `parameter`, with each of `words` in the message.
 #[track_caller]
 fn refused(
     (name, profile): (&str, &str),

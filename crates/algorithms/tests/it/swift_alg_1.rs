@@ -1,4 +1,4 @@
-//! Algorithm 1 of the Swift paper, line by line. Targets are fixed at 25 us here.
+//! Algorithm 1 of the Swift paper, line by line, with targets fixed at 25 us.
 
 use crate::common::*;
 use apus_cc::{Pacing, Sender};
@@ -129,8 +129,8 @@ fn swift_alg_1_l15_20_timeouts_cut_once_per_rtt_then_reset() {
     assert_close(endpoint_cwnd(&flow), 0.001);
 }
 
-/// §3.6: the timeout is that of the flow. Packets with timeouts of their own that left before the first one expired are not the
-/// second and third in a row.
+/// §3.6: the timeout is that of the flow. If packets have their own timeouts, those that left before the first
+/// timeout do not count as the second and third timeout in a row.
 #[test]
 fn swift_alg_1_l15_the_packets_of_a_flight_count_once() {
     let mut flow = swift(plain());
@@ -141,7 +141,7 @@ fn swift_alg_1_l15_the_packets_of_a_flight_count_once() {
         flow.on_timeout(&event);
     }
     assert_close(fabric_cwnd(&flow), 5.0);
-    // What was sent again is lost too.
+    // The retransmission is lost too.
     flow.on_timeout(&timeout(2000.0));
     assert_close(fabric_cwnd(&flow), 2.5);
     flow.on_timeout(&timeout(2001.0));

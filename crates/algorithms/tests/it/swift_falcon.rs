@@ -1,4 +1,4 @@
-//! The rules of the profile `falcon`. Targets are fixed at 25 us here.
+//! The rules of the profile `falcon`, with targets fixed at 25 us.
 
 use crate::common::*;
 use apus_cc::Sender;
@@ -37,7 +37,7 @@ fn falcon_marker_moves_at_the_minimum() {
     for flow in [&mut falcon, &mut paper] {
         flow.on_ack(&ack(1000.0, 40.0)); // at the minimum: cannot shrink
         flow.on_ack(&ack(1010.0, 20.0)); // 2.0
-        // 35 us after the marker, if it moved; 45 us after 990, the other candidate.
+        // 35 us after the marker if it moved; 45 us after 990 if it did not.
         flow.on_ack(&ack(1035.0, 40.0));
     }
     assert_close(fabric_cwnd(&falcon), 2.0);
@@ -114,12 +114,12 @@ fn falcon_buffer_window_follows_the_receivers_level() {
         event.receiver_level = level;
         event
     };
-    // Below 15: one packet more per ACK, however many packets it acknowledges.
+    // Below 15: one packet more per ACK, regardless of the number of acknowledged packets.
     let mut event = level(1000.0, 14);
     event.acked_packets = 7;
     flow.on_ack(&event);
     assert_close(endpoint_cwnd(&flow), 11.0);
-    // At 15: a decrease by nothing.
+    // At 15: a decrease with the factor 1.
     flow.on_ack(&level(1001.0, 15));
     assert_close(endpoint_cwnd(&flow), 11.0);
     // 1 - 0.8 * (20 - 15)/20 = 0.8, once per RTT of 20 us.
@@ -160,7 +160,7 @@ fn falcon_five_delayed_rounds_in_a_row_change_the_path_and_keep_the_window() {
     for i in 0..4 {
         round(&mut flow, 1000.0 * f64::from(i), 25.3);
     }
-    // The fifth is at 1.008 times the target, below 1.01: the row is broken.
+    // The fifth is at 1.008 times the target, below 1.01: the sequence is interrupted.
     round(&mut flow, 5000.0, 25.2);
     for i in 0..4 {
         round(&mut flow, 6000.0 + 1000.0 * f64::from(i), 25.3);

@@ -7,7 +7,7 @@ use apus_units::{PacketNumber, Span};
 
 #[test]
 fn swift_3_2_increase_over_one_rtt_is_ai() {
-    // Ten ACKs of one window of ten: 10 + about 1 (a little less, as the window grows meanwhile).
+    // Ten ACKs of one window of ten: 10 + about 1 (a little less, since the window grows in the meantime).
     let mut flow = swift(plain());
     for i in 0..10 {
         flow.on_ack(&ack(1000.0 + f64::from(i), 20.0));
@@ -260,7 +260,7 @@ fn swift_5_4_v0_compares_the_whole_rtt_with_one_target() {
     // 10 * (1 - 0.8 * (160 - 100)/160)
     assert_close(flow.allowance().window, 7.0);
     assert_eq!(flow.snapshot().endpoint_cwnd, None);
-    // The second window does not limit, and timeouts do not shrink a hidden one.
+    // The second window does not limit, and timeouts do not shrink it unseen.
     for i in 0..3 {
         flow.on_timeout(&timeout(2000.0 + 1000.0 * f64::from(i)));
     }

@@ -1,4 +1,4 @@
-//! The mistakes that other implementations of Swift made, one test each.
+//! Mistakes of other implementations of Swift, one test for each.
 
 use crate::common::*;
 use apus_cc::Sender;
@@ -52,7 +52,7 @@ fn trap_2_a_lossy_flow_recovers() {
         flow.on_timeout(&timeout(1000.0 * f64::from(i)));
     }
     assert_close(fabric_cwnd(&flow), 0.001);
-    // ai = 1 per acknowledged packet below one packet: one ACK takes it above 1.
+    // Below one packet the window grows by ai = 1 per acknowledged packet: one ACK raises it above 1.
     flow.on_ack(&ack(20_000.0, 20.0));
     assert_close(fabric_cwnd(&flow), 1.001);
 }
@@ -136,7 +136,7 @@ fn trap_6_a_coalesced_ack_counts_every_packet() {
 #[test]
 fn trap_7_the_guard_uses_the_latest_raw_rtt() {
     let mut flow = swift(plain());
-    // Long RTTs first: a smoothed RTT would still be far above 30 us at the end.
+    // Long RTTs come first, so that a smoothed RTT would still be far above 30 us at the end.
     for i in 0..20 {
         flow.on_ack(&ack(1000.0 + f64::from(i), 24.0));
     }

@@ -9,7 +9,7 @@ use apus_algorithms::timely::{Params, Timely, patched_weight};
 use apus_cc::{Algorithm, FlowInfo, Pacing, Sender, Settings, TimeoutEvent};
 use apus_units::{Bytes, PacketNumber, Rate};
 
-/// A segment is a packet, and the first rate half of 10 Gb/s.
+/// Returns a flow with segments of one packet, and a first rate of half of 10 Gb/s.
 fn timely(profile: &str, settings: &[(&str, &str)]) -> Timely {
     static INFO: apus_cc::AlgorithmInfo = <Timely as Algorithm>::INFO;
     let mut all = vec![("segment", "1000B"), ("initial_share", "0.5")];
@@ -33,7 +33,8 @@ impl Run {
         Self(flow, 1_000.0)
     }
 
-    /// Completion events 100 us apart with these RTTs in microseconds; the rate then, in Mb/s.
+    /// Feeds completion events 100 us apart with these RTTs in microseconds. Returns the rate afterwards, in
+    /// Mb/s.
     fn rtts(&mut self, rtts: &[f64]) -> f64 {
         for rtt in rtts {
             self.1 += 100.0;
@@ -51,10 +52,9 @@ fn alg_1_below_t_low_the_rate_grows_by_delta_at_any_gradient() {
     assert_close(run.rtts(&[49.0]), 5_020.0);
 }
 
-/// TIMELY §4.3: five completion events in a row without a positive gradient, at any RTT. After 100
-/// us four times, 600 us is a steep rise, which restarts the count; with alpha = 0.875 the gradient
-/// at 450 us is that of 0.125 * 0.875 * 500 - 0.875 * 150 = -77 us, and one step of 10 Mb/s
-/// follows.
+/// TIMELY §4.3: five completion events in a row without a positive gradient, at any RTT. After four events at
+/// 100 us, 600 us is a steep rise, which restarts the count. With alpha = 0.875 the gradient at 450 us is that
+/// of 0.125 * 0.875 * 500 - 0.875 * 150 = -77 us, and one step of 10 Mb/s follows.
 #[test]
 fn alg_1_a_rise_above_t_high_restarts_the_count_of_calm_events() {
     let mut run = Run::new(timely("paper", &[("alpha", "0.875")]));
@@ -112,7 +112,7 @@ fn alg_1_five_completions_without_a_positive_gradient_make_the_increase_hyperact
     assert_close(run.rtts(&[100.0; 4]), 5_040.0);
     assert_close(run.rtts(&[100.0]), 5_090.0);
     assert_close(run.rtts(&[100.0]), 5_140.0);
-    // A positive gradient ends it.
+    // A positive gradient ends the hyperactive increase.
     run.rtts(&[101.0]);
     let before = run.rtts(&[90.0]);
     assert_close(run.rtts(&[90.0]), before + 10.0);
@@ -139,7 +139,7 @@ fn ecn_or_delay_alg_2_the_decrease_depends_on_the_distance_from_the_target() {
     // rate = 10 * 0.5 + 5000 * (1 - 0.008 * 0.5 * 1) = 5 + 4980.
     let mut run = Run::new(timely("patched", &[]));
     assert_close(run.rtts(&[100.0]), 4_985.0);
-    // Below T_low and above T_high as TIMELY.
+    // Below T_low and above T_high, the rate changes as in TIMELY.
     assert_close(run.rtts(&[40.0]), 4_995.0);
     assert_close(run.rtts(&[1000.0]), 4_995.0 * (1.0 - 0.008 * 0.5));
 }

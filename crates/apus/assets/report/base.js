@@ -1,9 +1,10 @@
-// Data, state in the address, numbers with units, colours, and elements.
+// Data, state in the address, numbers with units, colours, and creation of elements.
 const data = JSON.parse(document.getElementById("data").textContent);
 const report = window.report = { data, pictures: [] };
 const byId = id => document.getElementById(id);
 
-// Makes an element: properties beginning with "on" are listeners, "data" and "style" are objects, the others attributes.
+// Creates an element. Properties beginning with "on" are listeners, "data" and "style" are objects, all others are
+// attributes.
 function h(tag, props, ...children) {
   const node = document.createElement(tag);
   for (const [key, value] of Object.entries(props ?? {})) {
@@ -18,7 +19,7 @@ function h(tag, props, ...children) {
   return node;
 }
 
-// State that the address holds, so that a selection can be sent to somebody.
+// State in the address of the page, so that a link includes the selection.
 const state = {};
 const listeners = [];
 function readState() {
@@ -41,7 +42,7 @@ const recorded = () => runs.filter(run => run.recording);
 // A run of a comparison has the colour of its row.
 const hueOf = run => { const row = data.comparison?.rows.findIndex(one => one.label === run.label) ?? -1; return row >= 0 ? row : runs.indexOf(run); };
 
-// Numbers: three to four digits, and the unit that makes them readable.
+// Formats numbers with three to four digits, in the unit that makes them readable.
 function number(value, digits = 4) {
   if (value === null || value === undefined || Number.isNaN(value)) return "–";
   if (!Number.isFinite(value)) return "∞";
@@ -60,43 +61,44 @@ function scaled(value, steps) {
   return number(value / scale, 3) + "\u00a0" + unit;
 }
 const bytes = value => value === 0 ? "0\u00a0B" : scaled(value, [["GB", 1e9], ["MB", 1e6], ["kB", 1e3], ["B", 1]]);
-// Sizes that are powers of two, of bins.
+// Sizes that are powers of two, as names of bins.
 const binary = value => value % 1048576 === 0 ? `${value / 1048576}\u00a0MiB` : value % 1024 === 0 ? `${value / 1024}\u00a0KiB` : bytes(value);
 const micros = value => value === 0 ? "0" : scaled(value, [["s", 1e6], ["ms", 1e3], ["µs", 1], ["ns", 1e-3]]);
 const percent = value => number(value * 100, 3) + "\u00a0%";
 const count = value => Math.round(value).toLocaleString("en-US").replace(/,/g, "\u202f");
 function quantity(value, metric) {
   if (value === null || value === undefined) return "–";
-  // An index is no share.
+  // Jain's index is not a percentage.
   if (metric.fraction) return /(^|[._])jain$/.test(metric.name) ? number(value, 3) : value === 0 ? "0" : percent(value);
   if (metric.unit === "us") return micros(value);
   if (metric.unit === "B") return bytes(value);
   if (metric.unit === "") return Number.isInteger(value) ? count(value) : number(value);
   return number(value, 4) + "\u00a0" + metric.unit;
 }
-// A number of the first screen, or its bounds if unfinished ops leave it open.
+// A number of the first screen, or its bounds if unfinished ops leave it undetermined.
 function bounded(entry, metric) {
   if (!entry) return "–";
   if (entry.value !== null) return quantity(entry.value, metric);
   return entry.upper === null ? "≥ " + quantity(entry.lower, metric) : `≥ ${quantity(entry.lower, metric)}, ≤ ${quantity(entry.upper, metric)}`;
 }
-// The name of a metric in words: its unit is beside each number.
+// Returns the name of a metric in words, without its unit, which stands next to each number.
 function words(name) {
-  // Of a workload and a range of sizes: "calls, 10 kB to 100 kB: slowdown p99".
+  // Names with a workload and a size range, such as "calls, 10 kB to 100 kB: slowdown p99".
   const sized = name.match(/^workload[. ](.+?)[. ]size[. ](\S*?)\.\.(\S*?)[. ](slowdown.*)$/);
   const unit = text => text.replace(/(\d)([kMG]?B)$/, "$1 $2");
   if (sized) return `${sized[1]}, ${sized[3] ? `${sized[2] === "0B" ? "up to" : unit(sized[2]) + " to"} ${unit(sized[3])}` : `above ${unit(sized[2])}`}: ${words(sized[4])}`;
   return name.replace(/_(us|gbps|bytes|packets)\b/g, "").replace(/p99_9/g, "p99.9").replace(/([^\d.])[._](?=[^\d.])|_(?=\d)|(?<=\D)\.(?=p\d)/g, "$1 ").replaceAll("_", " ")
     .replace(/\brtt\b/g, "RTT").replace(/^jain$/, "Jain's index").replace(/\bp50\b/, "median").replace("op latency unfinished", "unfinished ops").replace(/^workload (.+?) (?=slowdown)/, "$1: ");
 }
-// Sentences of the program: times with the unit that makes them readable, and arrows.
+// Formats sentences of the program: times in readable units, and arrows.
 const pretty = text => text.replace(/(\d+(?:\.\d+)?) us\b/g, (_, value) => micros(Number(value))).replaceAll(" <-> ", " ↔ ").replaceAll(" -> ", " → ");
-// Whether a name contains these words; a number at their end is a whole one: "host 1" is not host 10.
+// Returns whether a name contains these words. A number at their end must match as a whole: "host 1" does not match
+// host 10.
 const contains = (name, words) => new RegExp(words.replace(/[.*+?^${}()|[\]\\]/g, "\\$&") + (/\d$/.test(words) ? "(?!\\d)" : ""), "i").test(name);
 const plural = (n, word) => `${count(n)} ${word}${n === 1 ? "" : "s"}`;
 const capital = text => text ? text[0].toUpperCase() + text.slice(1) : text;
 
-// Colours of the theme, read when a picture is drawn, so that a saved picture has them too.
+// Colours of the theme. They are read when a picture is drawn, so that a saved picture contains them too.
 const theme = {};
 function readTheme() {
   const style = getComputedStyle(document.documentElement);
@@ -115,11 +117,11 @@ function heatColour(share) {
   const [a, b] = [parts(theme.heat[low]), parts(theme.heat[low + 1])];
   return a.map((v, i) => Math.round(v + (b[i] - v) * t));
 }
-// A colour between two colours of the theme.
+// Returns a colour between two colours of the theme.
 const blend = (a, b, t) => rgb(parts(a).map((v, i) => Math.round(v + (parts(b)[i] - v) * t)));
 const rgb = ([r, g, b]) => `rgb(${r},${g},${b})`;
 
-// Bytes of a matrix in base64, as numbers by row and column.
+// Converts the base64 bytes of a matrix to numbers by row and column.
 function matrix({ most, cells }, rows, columns) {
   const text = atob(cells), scale = (most ?? 0) / 255, values = new Float32Array(text.length);
   for (let i = 0; i < text.length; i++) values[i] = text.charCodeAt(i) * scale;
@@ -135,7 +137,7 @@ function counts(triples, rows, columns) {
   return { most, at: (row, column) => values[row * columns + column], rows, columns };
 }
 
-// Definitions: shown on hover and on focus.
+// Definitions of terms, shown on hover and on focus.
 const tip = byId("tip");
 function showTip(content, x, y) {
   tip.replaceChildren(...(Array.isArray(content) ? content : [content]));

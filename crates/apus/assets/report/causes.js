@@ -1,5 +1,7 @@
-// One op, followed to its cause: where its time went, its packets, its flow, the queues on its path, and who was in them.
-// The ports at which the slowest ops of all runs waited most have colours of their own; other ports of an op take those that are
+// Follows one op to the cause of its latency: the parts of its time, its packets, its flow, the queues on its path, and
+// the traffic in these queues.
+// The ports at which the slowest ops of all runs waited most have fixed colours; other ports of an op take the
+// remaining ones. Parts other than queues are purple or grey, and losses are red.
 // left. What is no queue is purple or grey, and a loss red.
 const PORT_HUES = [0, 1, 2, 3, 5];
 let heaviest = null;
@@ -12,7 +14,7 @@ function heaviestPorts() {
   }
   return heaviest = [...weight].sort((a, b) => b[1] - a[1]).slice(0, PORT_HUES.length).map(([name]) => name);
 }
-// The colours of the ports of an op, in their order.
+// Returns the colours of the ports of an op, in their order.
 function portColours(op) {
   const top = heaviestPorts(), own = op.ports.map(port => top.indexOf(port.name)), free = PORT_HUES.filter((_, n) => !own.includes(n));
   const waited = port => op.waits.reduce((most, wait) => wait.port === port.port ? Math.max(most, wait.us) : most, 0);
@@ -24,7 +26,7 @@ const kindOf = (part, op) => part[0] === "before" && op.ahead?.[0] ? "ahead" : p
 const partColour = (part, op) => part[0] === "queue" ? portColours(op)[op.ports.findIndex(port => part[1].endsWith(port.name))] : KINDS[kindOf(part, op)]();
 const patch = tint => h("i", { class: "dot", style: { background: tint } });
 
-// Index of the op among those that were followed; null if it was not.
+// Returns the index of the op among the followed ops; null if it was not followed.
 function causeOf(run, flow, op, submit) {
   const all = run.causes?.ops ?? [];
   const place = all.findIndex(one => one.flow === flow && (op === null ? one.op === null && Math.abs(one.submit_us - submit) < 0.01 : one.op === op));
@@ -58,7 +60,7 @@ function causePictures() {
   return box;
 }
 
-// The op whose parts are nearest to the mean of the slowest ops of its workload, that of the slowest op.
+// Of the followed ops in the slowest op's workload, returns the one whose parts are nearest to their mean.
 function typical({ ops }) {
   const own = ops.map((op, i) => [op, i]).filter(([op]) => op.group === ops[0]?.group);
   const label = (part, op) => part[0] === "queue" ? part[1].replace("acknowledgement waiting", "waiting") : kindOf(part, op);
@@ -70,7 +72,8 @@ function typical({ ops }) {
   return order[0]?.[1] ?? 0;
 }
 
-// What held up the slowest ops of each workload, of all runs side by side if they are few: the mean share of each part of their time.
+// Delays of the slowest ops of each workload, as the mean share of each part of their time. If there are few runs, they
+// are drawn side by side.
 const MOST_ROWS = 12;
 function causesOf(run) {
   const label = (part, op) => part[0] === "queue" ? pretty(part[1].replace("acknowledgement waiting", "waiting")) : { before: op.ahead?.[0] ? "behind other ops of its own flow" : "held back by the window and the pace of its flow", again: "lost, or without an acknowledgement", travel: "on its way", host: "in the hosts", back: "acknowledgement on its way back" }[part[0]];
@@ -94,7 +97,7 @@ function causesOf(run) {
   if (members.reduce((sum, one) => sum + one.count, 0) < 2) return null;
   const several = new Set(members.map(one => one.run)).size > 1, grouped = new Set(members.map(one => one.group)).size > 1;
   const name = one => [several ? one.run.label : null, grouped ? one.group : null].filter(Boolean).join(", ");
-  // The same colours as in the pictures of an op.
+  // The colours are those in the pictures of an op.
   const tint = part => part.kind !== "queue" ? KINDS[part.kind]() : heaviestPorts().includes(part.port) ? colour(PORT_HUES[heaviestPorts().indexOf(part.port)]) : theme.edge;
   const key = () => {
     const parts = members.flatMap(one => one.parts).filter(part => part.share > 0.01), known = new Map();
@@ -132,7 +135,7 @@ function followed(run, causes, op, place) {
       worst[1].startsWith("waiting for timeouts") ? `${share(worst)} of the time its flow waited for timeouts, since its packets were lost.` :
       op.op === null ? `${share(worst)} of the time ${worst[0] === "again" ? "passed since its last acknowledgement" : worst[0] === "before" ? "passed before its first packet was sent" : "it was being sent: its packets were acknowledged one after another"}.` :
         worst[0] === "again" ? `${share(worst)} of the time passed until a lost packet was sent again.` : `${share(worst)} of the time: ${worst[1]}.`;
-  // The next part, if it took long too.
+  // Name the next part as well if it took long.
   const next = [...op.parts].sort((a, b) => b[2] - a[2])[1], nextWait = next?.[0] === "queue" ? waits.find(one => one.us === next[2]) : null;
   const second = !next || op.op === null || next[2] < 0.15 * total ? null : ` Another ${share(next)}: ${next[0] === "before" ? (op.ahead?.[0] ? `behind ${plural(op.ahead[0], "other op")} of its own flow` : "held back by the window and the pace of its flow") : pretty(next[1])}${nextWait ? `, behind ${bytes(nextWait.bytes)} of ${plural(nextWait.flows, "flow")}` : ""}.`;
   const [begin, end] = [op.submit_us, op.submit_us + op.latency_us];
@@ -164,7 +167,7 @@ function followed(run, causes, op, place) {
     draw: width => op.packets.length ? ladder(width, op, domain, opFaults) : h("p", { class: "note", text: "No packet of the op was sent." }), note: () => !op.packets.length ? "" : `${op.packets.length < op.sent ? `${op.packets.length} of ${count(op.sent)} transmissions: those that were lost, the one that ended the op, and others spread evenly. ` : ""}${op.losses.length ? "Red lines: the flow declares packets lost." : "The flow declared no packet lost."}`,
     rows: () => [["packet", "offset_bytes", "bytes", "sent_us", "acknowledged_us", "fate", ...op.ports.map(port => `left ${port.name}, us`)], ...op.packets.map(([seq, offset, length, sent, acked, fate, hops]) => [seq, offset, length, sent, acked, fate, ...op.ports.map((_, i) => hops.find(one => one[0] === i)?.[1] ?? "")])] });
   const states = op.states, time = states.map(one => one[0]);
-  // Faults of the run that fall into the op, and the moments at which its flow declares packets lost.
+  // Faults of the run during the op, and the times at which its flow declared packets lost.
   const opFaults = faultsOf(run.recording).map(fault => ({ ...fault, from: fault.from - op.submit_us, to: (fault.to ?? fault.from) - op.submit_us })).filter(fault => fault.to >= domain[0] && fault.from <= domain[1] && !fault.after);
   const lossFaults = op.losses.map(([t, packets, what]) => ({ from: t, instant: true, text: `${plural(packets, "packet")} declared lost: ${what}` }));
   const common = { xLabel: "time since the submission", xFormat: unit, readout: unit, sync, height: 210, xDomain: domain, faults: [...opFaults, ...lossFaults], };
@@ -176,7 +179,7 @@ function followed(run, causes, op, place) {
   const simple = (id, title, about, lines, text, more) => { if (!lines.length) return; const self = picture({ id, title, about, draw: width => h("div", {}, lineChart(width, { ...common, series: lines, yLabel: text, ...more }), legend(lines, () => self.refresh())), rows: () => [["line", "us", text], ...lines.flatMap(one => one.x.map((x, i) => [one.name, x, one.y[i]]))] }); pictures.push(self.figure); };
   simple("op-window", "Its flow: windows", definition("workload.x.cwnd_packets") ?? "Congestion window of the flow as its algorithm shows it.", windows, "packets");
   simple("op-delay", "Its flow: delays and target", "Delays that each acknowledgement shows, and the target of the algorithm.", delays, "delay", { yFormat: unit });
-  // A line ends where no packet left the port for a while: nothing is known of it in between.
+  // A line is interrupted while no packet left the port, because the queue is unknown then.
   const broken = (x, y) => {
     const steps = x.slice(1).map((t, i) => t - x[i]).sort((a, b) => a - b), gap = 6 * (steps[steps.length >> 1] ?? Infinity);
     const [bx, by] = [[], []];
@@ -193,7 +196,7 @@ function followed(run, causes, op, place) {
   return [head, h("div", { class: "grid", data: { sync } }, parts.figure, packets.figure), h("div", { class: "grid two-wide", data: { sync } }, ...pictures)];
 }
 
-// Packets from top to bottom, time from left to right.
+// Draws packets from top to bottom and time from left to right.
 function ladder(width, op, whole, faults) {
   const domain = zooms.get("op") ?? whole, left = 58, right = 14, top = 10, bottom = 36;
   const row = Math.max(3, Math.min(14, 420 / Math.max(1, op.packets.length))), height = top + bottom + row * op.packets.length;
@@ -208,7 +211,7 @@ function ladder(width, op, whole, faults) {
     }
     if (acked !== null) {
       marks.push({ i, from: here, to: acked, wait: false, back: true });
-      // Only of the acknowledgement that ended the op it is known where it waited.
+      // The waits of an acknowledgement are known only for the one that ended the op.
       if (seq === op.chain) for (const wait of op.waits.slice(hops.length)) marks.push({ i, from: wait.arrived_us - op.submit_us, to: wait.arrived_us - op.submit_us + wait.us, wait: true, port: op.ports.findIndex(port => port.port === wait.port) });
       dots.push({ i, at: acked, end: seq === op.chain }); } else crosses.push({ i, at: here, fate: fate === "open" ? "open" : "lost" });
   });
@@ -253,23 +256,23 @@ function ladder(width, op, whole, faults) {
   return h("div", {}, box, key);
 }
 
-// Bytes before the packet by workload, if there are several, and by flow; a click lists the ops of that flow.
+// Draws the bytes before the packet by workload, if there are several, and by flow; a click lists the ops of that flow.
 function members(width, run, op, wait) {
   if (!wait.named.length) return h("p", { class: "note", text: "No other packet left the port while it waited." });
   const rest = wait.bytes - wait.named.reduce((sum, one) => sum + one[2], 0);
-  // Of which workload a flow is, if there are several.
+  // The workload of a flow, if there are several.
   const groups = run.recording.ops.groups, several = Object.keys(groups).length > 1, workload = flow => { const group = groups[run.causes.flows[flow]?.[3]]; return group && several ? `, ${group}` : ""; };
   const bars = wait.named.map(([flow, packets, size]) => ({ flow, name: nameOf(run, flow) + workload(flow) + (flow === op.flow ? " (its own flow)" : ""), packets, size }));
   if (rest > 0) bars.push({ flow: null, name: `${plural(wait.flows - wait.named.length, "other flow")}`, size: rest });
   const whole = several ? wait.groups.map(([group, flows, size]) => ({ flow: null, name: `${groups[group] ?? "others"}: ${plural(flows, "flow")}`, size, strong: true })) : [];
-  // The rest is the sum of many: beside it the flows would have no length.
+  // The rest is a sum over many flows: on its scale the bars of single flows would vanish.
   const most = Math.max(...bars.filter(bar => bar.flow !== null).map(bar => bar.size)), mostOf = Math.max(1, ...whole.map(bar => bar.size));
   const line = (bar, longest) => h("li", { class: bar.strong ? "strong" : null }, bar.flow === null ? h("span", { text: bar.name }) : h("button", { type: "button", class: "quiet", text: bar.name, title: "List the slow ops of this flow", onclick: () => listFlow(bar.flow) }),
     bar.flow === null && !bar.strong ? h("span") : h("span", { class: "track" }, h("i", { style: { width: `${bar.size / longest * 100}%`, background: bar.flow === op.flow ? theme.series[6] : theme.soft } })), h("b", { text: bytes(bar.size) }));
   return h("div", {}, whole.length ? h("ul", { class: "bars" }, ...whole.map(bar => line(bar, mostOf))) : null, h("ul", { class: "bars" }, ...bars.map(bar => line(bar, most))));
 }
 
-// Lists the slow ops of a flow; a button there leads back.
+// Lists the slow ops of a flow; a button in the list leads back.
 function listFlow(flow) {
   const find = document.querySelector("#ops input[type=search]");
   setState({ tail: "0-1", back: document.activeElement?.closest("#cause") ? "cause" : document.activeElement?.closest("#faults") ? "faults" : null });

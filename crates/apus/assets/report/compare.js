@@ -1,4 +1,4 @@
-// Settings or algorithms side by side: one against another, all at once, and as a table.
+// Comparison of settings or algorithms: two metrics against each other, all metrics, and a table.
 const comparison = data.comparison;
 const valueOf = (row, i) => row.numbers[i] ? row.numbers[i][0] ?? row.numbers[i][1] : null;
 const isOpen = (row, i) => row.numbers[i] && row.numbers[i][0] === null;
@@ -6,13 +6,13 @@ const isOpen = (row, i) => row.numbers[i] && row.numbers[i][0] === null;
 function comparePictures() {
   if (!comparison || !comparison.rows.length) return null;
   const { rows, axes } = comparison, beside = data.command === "emulate";
-  // Of the simulator and the kernel none is the better one: they should be equal.
+  // Neither the simulator nor the kernel is better: they should agree.
   const metrics = beside ? comparison.metrics.map(metric => ({ ...metric, better: 0 })) : comparison.metrics;
-  // A range of sizes that has all ops of its workload says the same as the workload.
+  // A size range with all ops of its workload duplicates the numbers of the workload.
   const same = i => metrics.findIndex((_, j) => rows.every(row => JSON.stringify(row.numbers[j]) === JSON.stringify(row.numbers[i])));
   const measured = metrics.map((_, i) => i).filter(i => rows.some(row => valueOf(row, i) !== null) && !(/[. ]size[. ]/.test(metrics[i].pattern) && same(i) < i && /slowdown/.test(metrics[same(i)].pattern)));
   if (!measured.length) return null;
-  // Rows have colours of their own if they are few; of a sweep, those of the first setting.
+  // If there are few rows, each has its own colour; in a sweep, each value of the first setting has one.
   const colours = rows.map((row, i) => axes.length ? colour(Math.max(0, axes[0].values.indexOf(row.values[0])) % 8) : rows.length <= 8 ? colour(i) : theme.series[0]);
   const name = i => words(metrics[i].heading);
   const options = measured.map(i => [i, name(i)]);
@@ -21,26 +21,28 @@ function comparePictures() {
   const titled = i => name(i) + (metrics[i].unit ? `, ${metrics[i].unit.replace(/^us$/, "µs")}` : "");
   const numberOf = (row, i) => row.numbers[i] ? bounded({ value: row.numbers[i][0], lower: row.numbers[i][1], upper: row.numbers[i][2] }, metrics[i]) : "–";
 
-  // How much a row differs from another one: the difference of both numbers, which are medians over the seeds; beside it the mean of the
-  // differences seed by seed, and half of its 95 % confidence interval by Student's t; null of a single seed. A difference is clear if it
-  // is above 1 %, and the interval excludes 0 on the same side.
+  // Difference of a row from another one. `by` is the difference of both numbers, which are medians over the seeds.
+  // `mean` is the mean of the differences seed by seed, and `half` is half of its 95 % confidence interval by Student's
+  // t, or null for a single seed. A difference is clear if it is above 1 % and the interval excludes 0 on the same
+  // side.
   const paired = (row, other, i) => {
     if ([row, other].some(one => valueOf(one, i) === null || isOpen(one, i))) return null;
     const [of, from] = [row, other].map(one => one.numbers[i][5] ?? [one.numbers[i][0]]);
     const all = of.map((v, seed) => v === null || (from[seed] ?? null) === null ? null : v - from[seed]).filter(v => v !== null), n = all.length;
-    // Without the seeds of which only bounds are known the others would look better than they are.
+    // If seeds with bounds instead of numbers were left out, the remaining seeds would look better than all of them
+    // are.
     if (n < of.length || n < from.length) return null;
     const mean = all.reduce((a, b) => a + b) / n, squares = all.reduce((sum, d) => sum + (d - mean) ** 2, 0);
     const half = n > 1 ? comparison.quantiles[n - 2] * Math.sqrt(squares / (n - 1) / n) : null;
     const by = valueOf(row, i) - valueOf(other, i), large = Math.abs(by) > 0.01 * Math.abs(valueOf(other, i));
-    // Ranges over the seeds that are apart, but too few seeds for an interval that excludes 0.
+    // The ranges over the seeds do not overlap, but there are too few seeds for an interval that excludes 0.
     const apart = ends(row, i)[0] > ends(other, i)[1] || ends(row, i)[1] < ends(other, i)[0];
     return { by, mean, half, seeds: n, clear: large && (half === null || Math.abs(mean) > half && mean * by > 0), few: large && apart && half !== null && Math.abs(mean) <= half };
   };
   const seeds = Math.max(...rows.flatMap(row => row.numbers.map(number => number?.[5]?.length ?? 1)));
   const rule = `${seeds > 1 ? "A difference is clear if it is above 1 %, and the 95 % confidence interval of its mean over the seeds (Student’s t, paired by seed) excludes 0. If the interval includes 0 although the ranges over the seeds do not overlap, there are too few seeds to tell." : "A difference is clear if it is above 1 %; more seeds are needed to rule out chance."} Not compared: numbers of which a seed has only a lower bound.`;
   const ends = (row, i) => [row.numbers[i][3] ?? valueOf(row, i), row.numbers[i][4] ?? Infinity];
-  // Of many rows most pairs are decided by this.
+  // In large comparisons this cheap test decides most pairs.
   const larger = (row, other, i) => (metrics[i].better || 1) * (valueOf(row, i) - valueOf(other, i)) > 0.01 * Math.abs(valueOf(other, i));
   const clearly = (row, other, i) => {
     const one = paired(row, other, i);
@@ -48,18 +50,20 @@ function comparePictures() {
   };
   const counted = i => metrics[i].unit === "" && /unfinished|stalled|packets/.test(metrics[i].pattern);
   const signedBy = (by, i) => `${by > 0 ? "+" : "−"}${quantity(Math.abs(by), metrics[i]).replace(/\s%$/, "\u00a0points")}`;
-  // In percent of the other row, or as a factor; a share, a count, and what differs from nothing, in its unit.
+  // Returns the change in percent of the other row or as a factor. Shares, counts and differences from zero have their
+  // own unit.
   const change = (row, other, i) => {
     const base = Math.abs(valueOf(other, i)), { by } = paired(row, other, i), factor = 1 + by / base;
     return !base || metrics[i].fraction || counted(i) ? `${name(i)} ${signedBy(by, i)}` : factor > 2 ? `${number(factor, 2)} times the ${name(i)}` : `${name(i)} ${signed((factor - 1) * 100)}`;
   };
-  // A difference that is not clear.
+  // Describes a difference that is not clear.
   const unsure = (row, other, i) => !paired(row, other, i) ? `${name(i)} not compared` : paired(row, other, i).few ? `${change(row, other, i)}, but ${paired(row, other, i).seeds} seeds are too few to tell` : `no clear difference in ${name(i)}`;
-  // A row is beaten if another one is clearly better in one of both numbers, and not clearly worse in the other.
+  // A row is beaten if another row is clearly better in one of the two numbers, and not clearly worse in the other.
   const beats = (a, b) => a !== b && [x, y].some(i => larger(a, b, i)) && [x, y].some(i => clearly(a, b, i)) && [x, y].every(i => paired(a, b, i) && !clearly(b, a, i));
   const comparable = () => rows.filter(row => !isOpen(row, x) && !isOpen(row, y) && valueOf(row, x) !== null && valueOf(row, y) !== null);
   const beaten = row => comparable().find(other => beats(other, row));
-  // The best of both numbers come first. Where each row is beaten by another one, none is worse than all.
+  // Returns the rows that no other row beats, ordered by the sum of their ranks in both numbers. If every row is
+  // beaten, all rows are returned.
   const fronts = new Map();
   const front = () => { const key = `${x} ${y}`; if (!fronts.has(key)) fronts.set(key, findFront()); return fronts.get(key); };
   const findFront = () => {
@@ -73,19 +77,20 @@ function comparePictures() {
       const best = new Set(front());
       const points = rows.map((row, i) => ({ row, i, x: valueOf(row, x), y: valueOf(row, y), best: best.has(row) })).filter(point => point.x !== null && point.y !== null);
       const finite = (entry, j, other) => entry[j] === null ? other : entry[j];
-      // A lower bound has no spread: the values of its seeds are bounds too.
+      // Lower bounds have no spread, because the values of their seeds are bounds too.
       const bars = points.filter(({ row }) => !isOpen(row, x) && !isOpen(row, y) && (row.numbers[x][3] < row.numbers[x][4] || row.numbers[y][3] < row.numbers[y][4]));
       const range = (key, i) => { const all = points.flatMap(({ row }) => [finite(row.numbers[i], 3, valueOf(row, i)), finite(row.numbers[i], 4, valueOf(row, i))]); const [a, b] = [Math.min(...all), Math.max(...all)]; const pad = (b - a) * 0.1 || Math.abs(a) * 0.1 || 1; return [a >= 0 ? Math.max(0, a - pad) : a - pad, b + pad]; };
       const chosen = points.filter(point => point.row.chosen);
       const step = points.filter(point => point.best && !beside).sort((a, b) => a.x - b.x);
       const labelled = points.length <= 14 ? points : points.filter(point => point.best || point.row.chosen);
-      // A label above its point that would cover another one is below; if that would too, hover names the point.
+      // A label above its point is moved below if it would cover another label. If it would still cover one, it is
+      // omitted, and hovering shows the name.
       const [xs, ys] = [svgScale(range("x", x), "linear", 66, width - 24), svgScale(range("y", y), "linear", 298, 16)], middle = range("x", x).reduce((a, b) => a + b) / 2;
       const named = [];
       const place = (point, dy) => { const size = 6.5 * short(point.row).length + 9, at = xs.to(point.x); return { point, dy, left: point.x > middle ? at - size : at, right: point.x > middle ? at : at + size, top: ys.to(point.y) + dy }; };
       const free = one => named.every(other => Math.abs(other.top - one.top) >= 13 || one.right < other.left || other.right < one.left);
       for (const point of [...labelled].sort((a, b) => b.best - a.best || b.row.chosen - a.row.chosen)) {
-        // Of two points one above the other, the label of the lower one is below.
+        // If one point lies above another, the label of the lower one is placed below.
         const under = points.some(other => other !== point && Math.abs(xs.to(other.x) - xs.to(point.x)) < 60 && ys.to(other.y) <= ys.to(point.y) && ys.to(point.y) - ys.to(other.y) < 22);
         const one = (under ? [13, -9] : [-9, 13]).map(dy => place(point, dy)).find(free); if (one) named.push(one); }
       const svg = plotOf({ width, height: 340, marginLeft: 66, marginBottom: 42, marginRight: 24, marginTop: 16, style: { background: "transparent", color: theme.ink, fontSize: "11.5px", fontFamily: "inherit", overflow: "visible" },
@@ -93,7 +98,7 @@ function comparePictures() {
         marks: [Plot.gridY({ stroke: theme.line, strokeOpacity: 1 }), Plot.gridX({ stroke: theme.line, strokeOpacity: 1 }), Plot.line(step, { x: "x", y: "y", stroke: theme.soft, strokeDasharray: "4 4" }),
           Plot.link(bars, { x1: p => finite(p.row.numbers[x], 3, p.x), x2: p => finite(p.row.numbers[x], 4, p.x), y1: "y", y2: "y", stroke: p => colours[p.i], strokeOpacity: 0.5 }), Plot.link(bars, { x1: "x", x2: "x", y1: p => finite(p.row.numbers[y], 3, p.y), y2: p => finite(p.row.numbers[y], 4, p.y), stroke: p => colours[p.i], strokeOpacity: 0.5 }),
           Plot.dot(points, { x: "x", y: "y", r: 5, fill: p => p.best ? colours[p.i] : theme.card, stroke: p => colours[p.i], strokeWidth: 2 }), Plot.dot(chosen, { x: "x", y: "y", r: 10, stroke: theme.accent, strokeWidth: 2 }),
-          // Of a lower bound the true value lies further.
+          // The true value lies beyond a lower bound, in the direction of the arrow.
           Plot.text(points.filter(p => isOpen(p.row, x)), { x: "x", y: "y", text: () => "→", dx: 13, fontSize: 15, fill: p => colours[p.i] }), Plot.text(points.filter(p => isOpen(p.row, y)), { x: "x", y: "y", text: () => "↑", dy: -13, fontSize: 15, fill: p => colours[p.i] }),
           ...[true, false].flatMap(right => [-9, 13].map(dy => Plot.text(named.filter(one => (one.point.x > middle) === right && one.dy === dy).map(one => one.point), { x: "x", y: "y", text: p => short(p.row), dx: right ? -9 : 9, textAnchor: right ? "end" : "start", dy, fontSize: 11.5, fontWeight: 600, fill: p => colours[p.i], stroke: theme.card, strokeWidth: 3 })))] });
       label(svg, width / 2 + 30, 337, titled(x) + arrow(metrics[x].better, "→", "←"), "middle");
@@ -111,21 +116,21 @@ function comparePictures() {
     note: () => { const open = rows.filter(row => isOpen(row, x) || isOpen(row, y)); const best = front(); return [rows.some(row => [x, y].some(i => row.numbers[i] && row.numbers[i][3] < row.numbers[i][4])) ? "Thin bars: smallest to largest value over the seeds." : "", beside ? "The closer the points, the better the simulator matches the kernel." : best.length ? `Filled (Pareto front): ${best.map(row => short(row)).slice(0, 8).join(", ")}.` : "", open.length ? `${open.map(row => short(row)).slice(0, 6).join(", ")}: ops had not ended. The lower bound is drawn; the arrow shows where the true value lies.` : ""].join(" ").trim(); },
     rows: () => tableRows() });
   const arrow = (better, up, down) => better > 0 ? ` (better ${up})` : better < 0 ? ` (better ${down})` : "";
-  // Values of settings may have commas: labels are not taken apart.
+  // Values of settings may contain commas, so labels are not split.
   const parts = row => row.parts ?? [];
-  // What tells rows apart besides the first `shown` settings.
+  // Parts that distinguish rows in addition to the first `shown` settings.
   const others = (row, shown) => [...parts(row), ...axes.slice(shown).map((axis, i) => `${axis.key} = ${row.values[shown + i]}`)].join(", ");
   const short = row => { const text = axes.length ? [...row.values, ...parts(row)].join(" · ") : row.label; return text.length > 34 ? text.slice(0, 33) + "…" : text; };
   const full = row => axes.length ? [...axes.map((axis, i) => `${axis.key.split(".").at(-1)} ${row.values[i]}`), ...parts(row)].join(", ") : row.label;
   const rowTip = row => [h("div", { class: "tip-head", text: full(row) + (row.chosen ? " (chosen)" : "") }), ...measured.slice(0, 12).map(i => h("div", { class: "tip-row" }, h("span", { text: name(i) }), h("b", { text: numberOf(row, i) })))];
 
-  // What is not beaten in the two numbers, what each costs, and what the others are best at.
+  // Names the rows that are not beaten in the two numbers, their costs, and the strengths of the other rows.
   const verdict = () => {
     const best = front(), others = rows.filter(row => !best.includes(row));
     if (!best.length || rows.length < 2) return null;
     const even = best.every(a => best.every(b => a === b || ![x, y].some(i => clearly(a, b, i) || !paired(a, b, i))));
     const both = row => `${name(y)} ${numberOf(row, y)}, ${name(x)} ${numberOf(row, x)}`;
-    // Only clear differences of 5 % or more count; of numbers of one kind the largest.
+    // Counts only clear differences of 5 % or more; of several numbers of one kind, the largest.
     const usable = i => metrics[i].better && !rows.some(row => isOpen(row, i) || valueOf(row, i) === null);
     const factor = (row, other, i) => { const [a, b] = [valueOf(row, i), valueOf(other, i)].map(Math.abs); return Math.max(a, b) / (Math.min(a, b) || Infinity); };
     const sizeable = (row, other, i) => factor(row, other, i) >= 1.05 || !valueOf(row, i) !== !valueOf(other, i);
@@ -156,7 +161,7 @@ function comparePictures() {
     draw: width => drawParallel(width), note: () => `${beside ? "All axes grow upwards." : "Up is better, except for numbers without a better direction, which grow upwards."} Axes end at the smallest and the largest value.${left ? ` There is no room for ${plural(left, "more number")}; the pictures and the table below show all.` : ""}`, rows: () => tableRows() });
   let left = 0;
   function drawParallel(width) {
-    // Where there is room for few, a queue and an RTT are among them.
+    // If only few numbers fit, a queue and an RTT are among them.
     const kinds = ["mean_queue", "fabric_rtt"].map(kind => measured.find(i => metrics[i].pattern.includes(kind) && !comparison.against.includes(i))).filter(i => i !== undefined), begin = [...comparison.against, ...kinds];
     const first = [...begin, ...measured.filter(i => !begin.includes(i))].filter(i => measured.includes(i));
     const varying = first.filter(i => { const all = rows.map(row => valueOf(row, i)).filter(v => v !== null); return new Set(all).size > 1; });
@@ -217,7 +222,7 @@ function comparePictures() {
     }
     return names.length > 1 ? h("div", {}, chart, legend(series, () => {})) : chart;
   }
-  // Two settings: a small picture for each value of the second one, with equal axes.
+  // Two settings: a small picture for each value of the second setting, on equal axes.
   function smallMultiples() {
     let i = measured[0];
     const one = picture({ id: "small-multiples", title: `Over ${axes[0].key}, for each ${axes[1].key}`, wide: true, about: "All small pictures have the same axes.",
@@ -231,7 +236,7 @@ function comparePictures() {
   }
   function axisLinesFixed(width, i, members, [low, high]) {
     const axis = axes[0];
-    // Other settings and variants have lines of their own, with equal colours in all small pictures.
+    // Other settings and variants have separate lines, in the same colours in all small pictures.
     const other = row => others(row, 2);
     const names = [...new Set(rows.map(other))];
     const series = names.map((name, n) => { const own = members.filter(row => other(row) === name && valueOf(row, i) !== null); return { name: name || metrics[i].heading, colour: colour(n), dash: dash(n), x: own.map(row => axis.values.indexOf(row.values[0])), y: own.map(row => valueOf(row, i)) }; }).filter(one => one.x.length);
@@ -262,7 +267,7 @@ function comparePictures() {
     return svg;
   }
   const curves = comparison.distributions.length ? distributionPicture() : null;
-  // The distributions of all rows in the same axes, which stretch the tail.
+  // Distributions of all rows on the same axes, which stretch the tail.
   function distributionPicture() {
     const sets = comparison.distributions, firm = sets.every(set => set.rows.every(([, fractions]) => fractions.length < 8));
     let which = 0, log = true;
@@ -275,7 +280,8 @@ function comparePictures() {
     let lines = null;
     return h("div", { class: "grid" }, self.figure);
   }
-  // How much a row differs from the first one of the verdict, in its unit and in percent; green is better, red is worse, grey is not sure.
+  // Difference of a row from the first row of the verdict, in its unit and in percent. Green is better, red is worse,
+  // grey is unclear.
   const reference = data.command === "compare" ? front()[0] ?? rows[0] : null;
   function difference(row, i) {
     const one = reference && row !== reference ? paired(row, reference, i) : null;
@@ -297,13 +303,13 @@ function comparePictures() {
   const wide = () => h("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": "Numbers" }, h("table", { class: "wide-numbers" }, h("caption", { text: comparison.caption + (rows.length > limit ? `; the first ${limit} of ${rows.length} rows` : "") }), h("thead", {}, heads),
     h("tbody", {}, ...rows.slice(0, limit).map((row, r) => h("tr", { class: row.chosen ? "current" : null }, h("th", { scope: "row" }, rows.length <= 8 ? h("i", { class: "dot", style: { background: colours[r] } }) : null, full(row) + (row.chosen ? " ← chosen" : "")),
       ...measured.map(i => cell(row, i)))))));
-  // Few rows are the columns, as in the table of a run with variants.
+  // Few rows are shown as columns, as in the table of a run with variants.
   const about = () => beside ? capital(comparison.caption) + "." : `${comparison.caption}, with the range over the seeds below.${reference ? ` Then the difference from ${reference.label}: green is better, red is worse; point at a difference for its interval.` : ""} Bold: clearly better than all others. ${rule}`;
   const turned = () => h("div", { class: "card" }, h("p", { class: "note", text: about() }), h("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": "Numbers" }, h("table", { class: "wide-numbers" },
     h("thead", {}, h("tr", {}, h("td"), ...rows.map((row, r) => h("th", { scope: "col", class: "n" }, h("i", { class: "dot", style: { background: colours[r] } }), row.label)))),
     h("tbody", {}, ...measured.map(i => h("tr", { "data-metric": metrics[i].name }, h("th", { scope: "row" }, define(name(i), definition(metrics[i].name))), ...rows.map(row => cell(row, i))))))));
   const chosen = rows.find(row => row.chosen);
-  // Equal sentences of several runs are one; of many, a few are shown at once.
+  // Equal sentences of several runs are shown once; if there are many sentences, only a few are shown at first.
   const reasons = [...new Set(comparison.reasons.map(text => pretty(data.command === "compare" ? text : capital(text))))], few = reasons.length > 7 ? 4 : reasons.length;
   return section("comparison", { tune: "Chosen value", sweep: "Settings side by side", emulate: "Simulator and kernel" }[data.command] ?? "Side by side", null,
     chosen ? h("div", { class: "verdict" }, h("p", { class: "answer" }, "Chosen: ", h("b", { text: full(chosen) }), "."), h("ul", { class: "reasons" }, ...reasons.map(text => h("li", { text: text.replace(/(\d)us\b/g, "$1\u00a0µs") })))) : data.command === "compare" ? verdict() : null,

@@ -1,4 +1,4 @@
-// What broke: each fault, the flows that it stopped, the ops that were outstanding during it, and the flows that suffered most.
+// Faults: the flows that each one stopped, the ops that were outstanding during it, and the flows that suffered most.
 function faultPictures() {
   const all = recorded().filter(run => run.recording.faults.some(fault => !fault.instant));
   if (!all.length) return null;
@@ -14,9 +14,9 @@ const middle = values => values.length ? [...values].sort((a, b) => a - b)[value
 
 function faultTable(run) {
   const { recording } = run, ops = recording.ops;
-  // Both directions of a link, and equal faults at the same time, are one.
+  // Both directions of a link, and equal faults at the same time, are shown as one.
   const events = new Map();
-  // What follows from faults comes after them.
+  // Reactions to faults follow the faults.
   const follows = one => one.kind.startsWith("avoided-");
   for (const fault of recording.faults.filter(one => !one.instant).sort((a, b) => follows(a) - follows(b))) {
     const key = [fault.kind, fault.at_us, fault.until_us].join();
@@ -37,7 +37,7 @@ function faultTable(run) {
 function faultRow(run, fault, overlaps) {
   const { recording } = run, ops = recording.ops, whole = lasts(recording, fault), inside = [];
   for (let i = 0; i < ops.rank.length; i++) if (overlaps(i)) inside.push(ops.slowdown[i] ?? Infinity);
-  // Flows whose path led over the broken link.
+  // Flows whose path contained the failed link.
   const stopped = (run.stalled ?? []).filter(one => fault.subjects.some(subject => contains(one.reason, subject)));
   const slowOf = new Map(fault.slowed.map(([flow, , , slow]) => [flow, slow ?? Infinity])), isStopped = flow => stopped.some(one => one.flow === flow);
   const all = fault.slowed_flows, listed = fault.slowed.filter(([flow]) => !isStopped(flow)), both = fault.slowed.length - listed.length;
@@ -52,7 +52,7 @@ function faultRow(run, fault, overlaps) {
   const more = (n, text = "") => n > 0 ? h("div", { class: "soft", text: `and ${count(n)} more${text}` }) : null, soft = text => h("div", { class: "soft", text });
   // The results name at most 64 stopped and 64 slowed flows.
   const cut = (run.stalled ?? []).length >= 64, unsure = cut || fault.slowed.length < all;
-  // The slowest of the stopped flows first.
+  // The slowest of the stopped flows come first.
   const first = [...stopped].sort((a, b) => (slowOf.get(b.flow) ?? 0) - (slowOf.get(a.flow) ?? 0)), time = one => one.until_us === null ? "to the end" : `for ${micros(one.until_us - one.since_us)}`;
   const others = all - both, cell = (label, ...children) => h("td", { "data-label": label }, ...children);
   return h("tr", {}, h("th", { scope: "row" }, h("b", { text: name }), ...places.slice(0, 4).map(place => h("div", { text: place })), more(places.length - 4)),
@@ -64,7 +64,7 @@ function faultRow(run, fault, overlaps) {
       more(others - Math.min(4, fresh.length), fresh.length > 4 ? `; ${whoOf(run, fresh, others)}` : ""), both > 0 ? soft(`${count(all)} slowed, ${unsure ? "at least " : ""}${count(both)} of those that it stopped among them`) : null, before > 0 ? soft(`${count(before)} of these were as slow already when it began: they waited, for example for earlier ops of their flow`) : null])));
 }
 
-// The switch or host at which most of these flows begin or end.
+// Returns the switch or host at which most of these flows start or end.
 function whoOf(run, flows, all) {
   const ends = flows.map(([, from, to]) => [from, to]), net = run.recording.network.nodes;
   const above = new Map();

@@ -1,4 +1,5 @@
-// The figures of a paper on the paper's axes, with its points and their deviation, and every other number beside the paper's.
+// Figures of a paper on the paper's axes, with its points and their deviation, and all other numbers compared with the
+// paper's.
 const signed = percent => `${percent > 0 ? "+" : percent < 0 ? "−" : "±"}${number(Math.abs(percent), 2)}\u00a0%`;
 const atLeast = one => one.measured ?? one.lower;
 
@@ -16,7 +17,8 @@ function paperFigures() {
     drawn.length && more.length > 2 ? h("details", {}, h("summary", { text: `${plural(more.length, "more picture")} of single numbers` }), own) : more.length ? own : null);
 }
 
-// Simulated value of a curve at a point of the paper: at the same place across, or of a distribution at the same height.
+// Returns the simulated value of a curve at a point of the paper: at the same horizontal position or, in a
+// distribution, at the same height.
 function simulatedAt(curve, [x, y], distribution) {
   const [along, of, at] = distribution ? [curve.y, curve.x, y] : [curve.x, curve.y, x];
   for (let i = 0; i < along.length; i++) {
@@ -27,7 +29,7 @@ function simulatedAt(curve, [x, y], distribution) {
 }
 
 function figurePicture(figure, place) {
-  // Only distributions have points of the paper at a height, and lines that were measured between points.
+  // Only distributions have points of the paper at a given height, and lines that were measured between points.
   const distribution = !figure.points, named = figure.names.length > 0;
   const paper = figure.paper.map(([curve, x, y]) => {
     const found = simulatedAt(figure.curves[curve], [x, y], distribution), own = distribution ? x : y;
@@ -58,7 +60,7 @@ function figurePicture(figure, place) {
   return self;
 }
 
-// Numbers of one quantity over several variants.
+// Returns the numbers of one quantity over several variants.
 function panelsOf(numbers) {
   const panels = new Map();
   for (const one of numbers) {
@@ -72,7 +74,7 @@ function panelsOf(numbers) {
 const panelRows = panel => [["number", "variant", "paper", "simulated", "smallest", "largest", "deviation_percent", "unit"], ...panel.map(one => [one.name, one.variant, one.paper, atLeast(one), one.spread?.[0], one.spread?.[1], one.deviation_percent, one.unit])];
 function panelPicture(panel, place) {
   const unit = panel[0].unit ? `, ${panel[0].unit.replace(/^us$/, "µs")}` : "", title = capital(panel[0].quantity) + unit;
-  // Over the values of a setting: a line for each variation of it, whose name follows a dot.
+  // Over the values of a setting, each variation has a line; the name of the variation follows a dot.
   const kind = one => one.variant.split(".").slice(1).join("."), kinds = [...new Set(panel.map(kind))], of = name => panel.filter(one => kind(one) === name).sort((a, b) => a.value - b.value);
   if (panel.every(one => one.value !== null) && kinds.some(name => new Set(of(name).map(one => one.value)).size > 2)) {
     const values = [...new Set(panel.map(one => one.value))].sort((a, b) => a - b), named = new Map(panel.map(one => [one.value, one.variant.split(".")[0]]));
@@ -100,13 +102,13 @@ function ratioPicture(single) {
     rows: () => panelRows(single) });
 }
 
-// A row per number: name, dot, spread, band and the paper's number, and the deviation at the right.
+// Draws a row per number: name, dot, spread, band and the paper's number, with the deviation at the right.
 function dotRows(width, rows, { log, line, format }) {
   const names = Math.min(width * 0.42, 8 + 6.3 * Math.max(...rows.map(row => row.name.length))), right = 62, row = 26, bottom = 26;
   const seen = rows.flatMap(one => [one.value, ...(one.spread ?? []), one.paper].filter(v => v !== null && v !== undefined && Number.isFinite(v) && (!log || v > 0)));
   if (line) seen.push(line / 1.5, line * 1.5);
   const [low, high] = [Math.min(...seen), Math.max(...seen)];
-  // An axis from zero compares lengths; one that would squeeze all numbers into a corner does not begin there.
+  // An axis from zero shows lengths. If that would squeeze all numbers into a corner, the axis starts elsewhere.
   const domain = log ? [low / 1.08, high * 1.08] : [low >= 0 ? 0 : low, high + (high - Math.min(0, low)) * 0.05 || 1];
   const clampedTo = v => Math.max(domain[0], Math.min(domain[1], v));
   const cut = text => text.length * 6.3 > names ? text.slice(0, Math.floor(names / 6.3) - 1) + "…" : text;

@@ -1,4 +1,4 @@
-// The first screen: what was run, whether it finished, and the numbers that matter.
+// First screen: set-up, completion status, and the most important numbers.
 function titleBlock() {
   const verbs = { run: "Run", reproduce: "Reproduction", compare: "Comparison", sweep: "Sweep", tune: "Tuning", emulate: "Emulation", rerun: "Repeated run" };
   byId("top").append(
@@ -9,15 +9,17 @@ function titleBlock() {
 
 function whatWasRun() {
   const box = h("dl", { class: "what" });
-  // Sweeps have no runs, and a set-up for all of their settings; of several directories each has its own, with its name.
+  // A sweep has no runs, but a common set-up of all its settings. If several directories are joined, each has its own
+  // named set-up.
   const joined = Array.isArray(data.setup) ? data.setup : runs.length ? [] : [data.setup];
   const all = [...runs.map(run => run.setup), ...joined].filter(Boolean);
   if (!all.length) return null;
   const line = (name, key) => {
     const every = [...new Set(all.flatMap(setup => setup[key] ?? []))].filter(Boolean);
-    // Of a comparison, networks that only have a further part are one, with the algorithms that need the part.
+    // In a comparison, networks that differ only by an additional part share a line, which names the algorithms that
+    // need the part.
     const part = text => key === "topology" && every.find(other => text.startsWith(other + ", ")), having = text => runs.filter(run => run.setup?.topology?.includes(text)).map(run => run.label);
-    // A set-up of a run has no directory: what it shares with a sweep is not of the sweep alone.
+    // The set-up of a run names no directory, so a line that it shares with a sweep is not attributed to the sweep.
     const sharing = text => all.filter(setup => [setup[key]].flat().includes(text)), own = text => sharing(text).length < all.length && sharing(text).every(setup => setup.of);
     const full = text => own(text) ? `${sharing(text).map(setup => setup.of).join(", ")}: ${text}` : part(text) && having(text).length ? `with ${having(text).join(", ")}:${text.slice(part(text).length + 1)}` : text;
     const texts = every.map(full), most = Math.max(3, ...(joined.length > 1 ? [12] : []), Array.isArray(all[0][key]) ? all[0][key].length : 0);
@@ -27,7 +29,7 @@ function whatWasRun() {
   };
   line("Topology", "topology");
   line("Load", "load");
-  // A comparison has the algorithms that it compares, and a sweep its settings, not those of the scenario.
+  // A comparison shows the algorithms that it compares, and a sweep its settings, instead of those of the scenario.
   const compared = data.comparison;
   if (data.command === "compare" && compared) box.append(h("dt", { text: "Compared" }), h("dd", { text: compared.rows.map(row => row.label).join(", ") }));
   else line("Algorithm", "algorithms");
@@ -43,7 +45,7 @@ function whatWasRun() {
   return box;
 }
 
-// What the checks of an experiment say, in a line.
+// Returns a line about the checks of an experiment.
 function verdictLine() {
   const checks = data.checks, of = name => checks.filter(one => one.verdict === name).length;
   if (!checks.length) return null;
@@ -54,7 +56,7 @@ function verdictLine() {
   return { level: bad ? "bad" : of("differs") ? "warn" : "good", text, more, of: [] };
 }
 
-// What filled the port that a sentence names: the workloads before the followed op that waited there longest, and a way to it.
+// Names the cause of a full port: the workloads before the followed op that waited there longest, with a link to it.
 function filled(text, of) {
   const run = runs.find(one => of.includes(one.label) && one.causes && one.busiest_port && text.startsWith(one.busiest_port) && /in use/.test(text));
   const waits = run?.causes.ops.flatMap((op, i) => op.waits.filter(wait => op.ports.find(port => port.port === wait.port)?.name === run.busiest_port).map(wait => [wait, i])).sort((a, b) => b[0].us - a[0].us);
@@ -63,7 +65,7 @@ function filled(text, of) {
   return h("button", { type: "button", class: "quiet", text: `${inside.length ? `Before the op that waited there longest (${micros(wait.us)}): ${inside.map(([group, flows, size]) => `${bytes(size)} of ${plural(flows, "flow")} of ${groups[group] ?? "others"}`).join(", ")}` : "The op that waited there longest"} →`, onclick: () => { setState({ run: runs.length > 1 ? runs.indexOf(run) : null, op, hop: null }); byId("cause")?.scrollIntoView({ behavior: "smooth" }); } });
 }
 
-// A comparison has numbers of all seeds, a status that of one.
+// The numbers of a comparison cover all seeds, a status covers one seed.
 function overSeeds(run, text) {
   const all = data.comparison, i = all?.metrics.findIndex(metric => metric.name === "op_latency_us.unfinished") ?? -1;
   const entry = i >= 0 && /had not ended/.test(text) ? all.rows.find(row => row.label === run.label)?.numbers[i] : null;
@@ -73,7 +75,7 @@ function overSeeds(run, text) {
 const LEVELS = { bad: ["✕", "Problem"], warn: ["!", "Warning"], info: ["i", "Note"], good: ["✓", "Finished"] };
 function statusBlock() {
   const list = h("ul", { class: "status", "aria-label": "Status" });
-  // Equal sentences of several runs are one.
+  // Equal sentences of several runs share a line.
   const lines = new Map();
   for (const run of runs) {
     for (const { level, text, more: own } of run.status) {
@@ -85,7 +87,7 @@ function statusBlock() {
   }
   const order = ["bad", "warn", "info", "good"];
   let all = [...lines.values()].sort((a, b) => order.indexOf(a.level) - order.indexOf(b.level));
-  // Lines that differ in their numbers alone are one, the first of them with the others below it.
+  // Lines that differ only in their numbers are grouped: the first one is shown, with the others below.
   const alike = new Map();
   for (const line of all) {
     const key = line.level + line.text.replace(/\d[\d.]*( [mu]?s)?/g, "#");
@@ -113,11 +115,11 @@ function statusBlock() {
   return list;
 }
 
-// Of settings without recorded runs: whether all of their ops ended.
+// For settings without recorded runs: states whether all of their ops ended.
 function settingsLine() {
   const all = data.comparison, i = all?.metrics.findIndex(metric => metric.name === "op_latency_us.unfinished") ?? -1;
   if (i < 0) return null;
-  // The largest value over the seeds counts: a median hides the seeds in which ops had not ended.
+  // The largest value over the seeds counts, because a median hides seeds with unfinished ops.
   const open = all.rows.filter(row => row.numbers[i] && (row.numbers[i][4] ?? Infinity) > 0), missing = all.rows.filter(row => !row.numbers[i]);
   const partial = all.rows.filter(row => row.numbers[i]?.[5]?.includes(null));
   const show = (level, text) => h("li", { class: level }, h("span", { class: "mark", "aria-hidden": "true", text: LEVELS[level][0] }), h("span", { class: "unseen", text: LEVELS[level][1] + ": " }), h("span", {}, h("b", { text })));
@@ -129,12 +131,12 @@ function settingsLine() {
     !missing.length && !partial.length && !open.length ? show("good", `Finished: all ops ended with all ${all.rows.length} settings`) : null);
 }
 
-// A run: four cards of numbers, each beside what it should be compared with.
+// A single run: four cards of numbers, each with its reference value.
 function numberCards(run) {
   const cards = h("div", { class: "cards" });
   for (const part of [...new Set(data.metrics.map(metric => metric.part))]) {
-    // Flows of several workloads are not meant to be equal.
-    // Their latencies together mean nothing either: the table above has those of each.
+    // Flows of several workloads are not expected to be equal, and their joint latencies have no meaning. The table
+    // above has the numbers of each workload.
     const mixed = metric => run.workloads.length && (metric.name === "jain" || /^op_latency_us\.p/.test(metric.name));
     const rows = data.metrics.filter(metric => metric.part === part && run.numbers[metric.name] && !mixed(metric));
     if (!rows.length) continue;
@@ -155,7 +157,7 @@ function numberCards(run) {
   return cards;
 }
 
-// Several runs: one table, a column per run, the best value of each row marked.
+// Several runs: a table with a column per run; the best value of each row is marked.
 function numberTable() {
   const metrics = data.metrics.filter(metric => runs.some(run => run.numbers[metric.name]));
   const rows = [];
@@ -189,7 +191,7 @@ function plainTable(lines, caption, header = true) {
     h("tbody", {}, ...rest.map(row => h("tr", {}, ...row.map((text, i) => i === 0 && header ? h("th", { scope: "row", text }) : h("td", { class: (header ? isColumn(i) : isNumber(text)) ? "n" : null, text })))))));
 }
 
-// Times and sizes of a table with the unit that makes them readable.
+// Formats times and sizes of a table in readable units.
 function timed(lines) {
   const units = lines[0].map(head => head.endsWith(", us") ? micros : head.endsWith(", B") ? bytes : null);
   return lines.map((row, r) => row.map((cell, i) => cell === "-" ? "–" : !units[i] ? cell : r === 0 ? cell.replace(/, \w+$/, "") : cell.replace(" .. ", " … ").replace(/\d+(\.\d+)?/g, value => units[i](Number(value)))));
@@ -231,7 +233,7 @@ function jobsTable(of) {
   return plainTable([head, ...rows], "Completion time of each job, and its ideal on the fabric without other traffic; compute, send and wait are means over the ranks");
 }
 
-// A comparison has its own numbers, over all seeds.
+// A comparison has its own numbers over all seeds.
 const hasOwnNumbers = () => runs.length > 0 && !["emulate", "tune"].includes(data.command) && !(data.comparison && runs.every(run => data.comparison.rows.some(row => row.label === run.label)));
 
 function jobsBlock() {
@@ -250,7 +252,7 @@ function firstScreen() {
     if (!hasOwnNumbers()) return box;
     const jobs = jobsOfRuns();
     if (jobs.length) box.append(h("div", { class: "card workloads" }, jobsTable(jobs)));
-    // The numbers of all ops mix workloads.
+    // The numbers of all ops combine different workloads.
     if (runs.length === 1 && runs[0].workloads.length) box.append(h("div", { class: "card workloads" }, plainTable(timed(runs[0].workloads), "Each workload by itself; the numbers below are those of all ops together")));
     box.append(runs.length === 1 ? numberCards(runs[0]) : numberTable());
   }

@@ -1,5 +1,5 @@
-// Each job: its critical path, what ranks did, its parts, the messages that held it up, and ranks over time.
-// Bars of several lengths: what the ranks did, and the critical path.
+// Jobs: critical path, activities of the ranks, parts of the job, the messages that delayed it, and ranks over time.
+// Draws bars of several parts: the activities of the ranks, and the critical path.
 function jobBars(job, id) {
   const bars = () => [["Ranks, mean", [["computing", job.compute_us, theme.series[0]], ["sending", job.send_us, theme.series[1]], ["waiting", job.wait_us, theme.edge]]],
     job.critical_steps === null ? null : [`Critical path: ${count(job.critical_steps)} operations and messages`, [["computing", job.critical_compute_us, theme.series[0]],
@@ -14,7 +14,7 @@ function jobBars(job, id) {
     draw: () => h("div", {}, ...bars().map(bar)), rows: () => [["bar", "part", "us"], ...bars().flatMap(([title, pieces]) => pieces.map(([name, value]) => [title, name, value]))] }).figure;
 }
 
-// Computations and sends of ranks over time, with the faults of the run.
+// Draws computations and sends of ranks over time, with the faults of the run.
 function jobTimeline(run, { ranks, end_us, note }, id) {
   if (!ranks.length) return null;
   const row = 15, left = 64, right = 18, top = 6, bottom = 36;
@@ -32,7 +32,7 @@ function jobTimeline(run, { ranks, end_us, note }, id) {
     }
     ranks.forEach(({ rank, spans }, i) => {
       make("text", { x: 2, y: top + i * row + 11, fill: theme.soft }, `rank ${rank}`);
-      // One path per kind keeps a page of 20,000 operations quick.
+      // One SVG path per kind keeps a page with 20,000 operations fast.
       for (const [kind, own, from, tall] of [[0, theme.series[0], 1, 7], [1, theme.series[1], 9, 4]]) {
         const d = spans.filter(span => span[0] === kind).map(([, begin, end]) => `M${x.to(begin).toFixed(2)} ${top + i * row + from}h${Math.max(0.4, x.to(end) - x.to(begin)).toFixed(2)}v${tall}h${-Math.max(0.4, x.to(end) - x.to(begin)).toFixed(2)}z`).join("");
         if (d) make("path", { d, fill: own, "pointer-events": "none" });

@@ -1,7 +1,8 @@
-// Lines over a common horizontal axis: hover or arrow keys read values, a drag zooms or selects, a double click resets.
+// Lines over a common horizontal axis: hovering or arrow keys read values, a drag zooms or selects, a double click
+// resets.
 const zooms = new Map(); // Of pictures with a common axis, by its name.
 
-// Points with equal spacing on the screen, so that a long line is drawn in time.
+// Selects points at equal distances on the screen, so that a long line is drawn quickly.
 function pick(xs, low, high, most) {
   let from = 0, to = xs.length;
   while (from < xs.length && xs[from] < low) from++;
@@ -78,7 +79,7 @@ function lineChart(width, options) {
     marks: [
       Plot.gridY({ stroke: theme.line, strokeOpacity: 1, ticks: yTicks }),
       Plot.axisX({ label: null, color: theme.soft, ticks: xTicks ?? Math.max(3, Math.round(width / 110)), ...(xFormat ? { text: xFormat } : {}), tickSize: 4 }),
-      // The library's own format leaves out numbers of a logarithmic axis.
+      // The library's default format omits numbers on a logarithmic axis.
       Plot.axisY({ label: null, color: theme.soft, ticks: yTicks, text: yFormat ?? (v => number(v, 3)), tickSize: 0 }),
       Plot.ruleY([floor], { stroke: theme.soft, strokeOpacity: 0.6 }),
       ...marks,
@@ -93,7 +94,7 @@ function lineChart(width, options) {
   const xScale = svgScale(shown, xType, left, width - right);
   const cursor = cursorOf(svg, top, height - bottom);
   const read = (x, from) => {
-    // The nearest sample; of many lines the nearest to the pointer come first.
+    // Show the nearest sample; if there are many lines, list the lines nearest to the pointer first.
     const rows = [];
     for (const one of visible) {
       if (!one.x.length) continue;
@@ -109,7 +110,7 @@ function lineChart(width, options) {
     const value = v => yFormat ? yFormat(v) : number(v);
     const lines = list.map(([one, y]) => h("div", { class: "tip-row" }, h("i", { style: { background: one.colour } }), h("span", { text: one.name }), h("b", { text: value(y) })));
     if (rows.length > list.length) lines.push(h("div", { class: "tip-more", text: `and ${rows.length - list.length} more lines` }));
-    // The paper's numbers at this place.
+    // The paper's numbers at this position.
     const near = diamonds.filter(one => Math.abs(xScale.to(one.x) - xScale.to(at)) < 9);
     near.forEach(one => lines.push(h("div", { class: "tip-row" }, h("i", { style: { background: one.colour } }), h("span", { text: `paper${series.length > 1 ? ", " + series[one.curve].name : ""}` }), h("b", { text: value(one.y) + (one.deviation === null ? "" : ` (${signed(one.deviation)})`) }))));
     const head = readout ? readout(at) : `${xFormat ? xFormat(at) : number(at)}`;
@@ -161,10 +162,10 @@ function lineChart(width, options) {
   box.series = visible;
   return box;
 }
-// The part of an op that the second run did not record.
+// Marks the part of an op that the second run did not record.
 const gapMarks = ([from, to], [low, high]) => [Plot.rectX([[Math.max(from, low), Math.min(to, high)]], { x1: d => d[0], x2: d => d[1], fill: theme.soft, fillOpacity: 0.1 }),
   Plot.text([(Math.max(from, low) + Math.min(to, high)) / 2], { x: d => d, frameAnchor: "top", dy: 6, text: () => "ports not recorded", fill: theme.soft, fontSize: 11 })];
-// A distribution on an axis that stretches the tail; the largest value is half a step beyond its predecessor.
+// A distribution on an axis that stretches the tail; the largest value is drawn half a step beyond its predecessor.
 function tailLine(name, [values, fractions], more) {
   const x = fractions.map((f, i) => f >= 1 ? nines(fractions[i - 1] ?? 0) + 0.15 : nines(f));
   return { name, x, y: values, ...more };
@@ -176,7 +177,7 @@ function tailChart(width, series, name, log, more) {
   return lineChart(width, { series, height: 300, xLabel: `percentile of ${name}`, yLabel: name, yType: log && positive ? "log" : "linear", yZero: !log, yFormat: micros,
     xDomain: [least, most + 0.05], xTicks: ticks.map(nines), xFormat: at => rankName(fractionOf(at)), readout: at => `${rankName(fractionOf(at))} of ${name}`, ...more });
 }
-// Round values of a logarithmic axis: 1, 2 and 5 times powers of ten, or powers alone if there are many.
+// Returns round values of a logarithmic axis: 1, 2 and 5 times powers of ten, or only the powers if there are many.
 function logTicks(low, high) {
   const all = [];
   const steps = high / low > 300 ? [1] : high / low < 4 ? [1, 1.2, 1.5, 2, 2.5, 3, 4, 5, 7] : [1, 2, 5];
@@ -212,14 +213,14 @@ function zoom(sync, range) {
   setState({ zoom: [...zooms].map(([axis, ends]) => [axis, ...ends.map(x => Number(x.toPrecision(6)))].join("~")).join("~") }, true);
   report.pictures.filter(one => one.figure.dataset.sync === sync || one.figure.closest(`[data-sync="${sync}"]`)).forEach(one => one.refresh());
 }
-// The address holds the name of an axis and its ends, which may be negative, for each axis.
+// The address contains the name and the ends of each zoomed axis; ends may be negative.
 function readZooms() {
   zooms.clear();
   for (const [, axis, a, b] of (state.zoom ?? "").matchAll(/([a-z]+)~([^~]+)~([^~]+)/g)) if (Number(a) < Number(b)) zooms.set(axis, [Number(a), Number(b)]);
 }
 Object.assign(report, { zoom, zooms, readZooms });
 
-// Names of lines, which a click hides and shows again.
+// Names of lines; a click hides a line or shows it again.
 function legend(series, change) {
   const many = series.length > 10;
   const list = h("div", { class: "legend", role: "group", "aria-label": "Lines of the picture" }, ...series.slice(0, many ? 9 : 10).map(one =>

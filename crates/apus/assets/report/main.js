@@ -1,9 +1,9 @@
-// The page: its parts in order, and what changes them.
+// The page: its parts in order, and the handlers that change them.
 readState();
 readTheme();
 readZooms();
 titleBlock();
-// A part of the page; one that fails says so in its place, and the others stay.
+// Creates a part of the page. If that fails, an error appears in its place, and the other parts stay.
 function part(make) {
   try {
     return make();
@@ -12,13 +12,13 @@ function part(make) {
     return h("p", { class: "card bad" }, `A part of this page could not be drawn: ${error.message}. The stored results are complete; please report it.`);
   }
 }
-// Draws everything anew in the present theme; the address holds what is selected.
+// Redraws everything in the current theme; the address contains the selection.
 function build() {
   listeners.length = 0;
   const content = [firstScreen, faultPictures, paperFigures, checksBlock, jobsBlock, comparePictures, slowdownPictures, causePictures, networkPictures, overTime, ...runs.length ? [details] : []].map(part).filter(Boolean);
   forget(byId("main"));
   byId("main").append(...content);
-  // The answer of a comparison comes before what was compared.
+  // The verdict of a comparison precedes its details.
   const verdict = document.querySelector("#comparison .verdict");
   if (verdict) document.querySelector("#summary h2").after(h("div", { class: "card first" }, verdict));
   report.pictures.forEach(one => { if (printing || inSight(one.figure)) { one.visible = true; one.draw(); } });
@@ -28,7 +28,7 @@ const content = build();
 const links = content.filter(part => part.id).map(({ id }) => h("a", { href: "#", onclick: event => {
   event.preventDefault();
   const part = byId(id);
-  // Pictures that are not drawn yet are lower: without them the page would scroll to another place.
+  // Pictures that are not yet drawn have a smaller height, and the page would scroll to a wrong position.
   report.pictures.forEach(one => { if (one.stale) one.draw(); });
   part.scrollIntoView({ behavior: "smooth" });
   part.querySelector("h2, h3")?.setAttribute("tabindex", "-1");

@@ -1,9 +1,9 @@
-// The network over time: a heat map of links by time, a slider, and how evenly paths share the traffic.
+// The network over time: a heat map of links by time, a slider, and the balance of traffic over paths.
 const TIERS = ["host", "edge", "aggregation", "core"];
 const tierName = (tier, top) => tier === 0 ? "host" : top === 1 ? "switch" : top === 2 ? ["host", "leaf", "spine"][tier] : TIERS[tier] ?? `tier ${tier}`;
 const topTier = net => Math.max(0, ...net.groups.flatMap(([from, to]) => [from[0], to[0]]));
 const podName = pods => pods ? (pods[0] === pods[1] ? `pod ${pods[0]}` : `pods ${pods[0]}–${pods[1]}`) : "";
-// In a leaf-spine network a pod is a leaf with its hosts.
+// In a leaf-spine network, a pod is a leaf with its hosts.
 const placeName = ([tier, pods], top) => { const name = tierName(tier, top), own = top === 2 && pods?.[0] === pods?.[1] ? `leaf ${pods?.[0]}` : podName(pods); return !pods ? name + (tier === 0 ? "s" : "") : tier === 0 ? `hosts of ${own}` : top === 2 && tier === 1 ? (pods[0] === pods[1] ? own : `leaves of ${own}`) : `${name} of ${own}`; };
 
 const MEASURES = [["utilisation", "utilisation", part => percent(Math.min(1, part)), "Wire bytes sent / bytes that the link could have sent in the interval; of a group, all links together"],
@@ -11,7 +11,7 @@ const MEASURES = [["utilisation", "utilisation", part => percent(Math.min(1, par
   ["queue", "queue", bytes, "Time average of the wire bytes in the port; of a group, its longest queue"],
   ["drops", "drops", count, "Packets dropped at the port for any reason"], ["marks", "ECN marks", count, "Packets whose ECN field the port set to congested"], ["pauses", "pauses", count, "Times that a class of the port was paused (PFC)"]];
 
-// Names of nodes by letters where there is little room.
+// Short names of nodes, for places with little room.
 const LETTERS = [["aggregation", "A"], ["switch", "sw"], ["spine", "S"], ["leaf", "L"], ["host", "h"], ["edge", "E"], ["core", "C"], ["agg", "A"], ["pods", "p"], ["pod", "p"]];
 const abbreviated = name => LETTERS.reduce((text, [word, letter]) => text.replace(new RegExp(`\\b${word}\\b ?(?=\\d)`, "g"), letter).replace(new RegExp(`\\b${word}\\b`, "g"), letter), name).replace(" → ", "→");
 
@@ -38,12 +38,12 @@ function networkPictures() {
   if (!all.length) return null;
   const run = () => runs[runIndex()].recording?.network.times_us.length ? runs[runIndex()] : all[0];
   let level = state.level ?? (run().recording.network.links.length && run().recording.network.links.length <= 40 ? "links" : "groups");
-  // The mean of a group hides a link that is full.
+  // The mean of a group could hide a full link.
   const usual = level === "groups" ? "busiest" : "utilisation";
   let measure = MEASURES.some(([key]) => key === state.measure) ? state.measure : usual;
   const has = key => all.some(one => { const c = one.recording.network[level === "groups" ? "group_cells" : "link_cells"][key]; return Array.isArray(c) ? c.length : c?.most > 0; });
   const time = () => Math.max(0, Math.min(run().recording.network.times_us.length - 1, state.t !== undefined ? nearest(run().recording.network.times_us, Number(state.t)) : startTime()));
-  // The middle of the first fault, or of the run.
+  // The middle of the first fault or, without faults, of the run.
   const startTime = () => {
     const { network, duration_us } = run().recording, fault = faultsOf(run().recording).find(one => !one.instant && !one.after);
     return fault ? nearest(network.times_us, (fault.from + Math.min(fault.to, duration_us)) / 2) : Math.floor(network.times_us.length / 2);
@@ -102,7 +102,7 @@ function networkPictures() {
     for (let line = 0; line < lines; line++) {
       for (let c = 0; c < columns; c++) {
         let value = 0;
-        // Of several rows on one line of the screen, the largest.
+        // If several rows share a line of the screen, the largest value is drawn.
         for (let row = line * per; row < Math.min(shownRows, (line + 1) * per); row++) value = Math.max(value, values.at(row, c));
         const [r, gr, b] = heatColour(share(value)), i = 4 * (line * columns + c);
         image.data[i] = r; image.data[i + 1] = gr; image.data[i + 2] = b; image.data[i + 3] = 255;
@@ -120,7 +120,7 @@ function networkPictures() {
         Plot.rectX(faults.filter(f => !f.instant && !f.after), { x1: f => Math.max(f.from, domain[0]), x2: f => Math.min(f.to, domain[1]), y1: -lines * 0.03, y2: -lines * 0.008, fill: theme.bad, insetTop: 0, clip: false }),
       ] });
     const space = "http://www.w3.org/2000/svg", picture = document.createElementNS(space, "image");
-    // Samples begin with the load.
+    // The samples start with the load.
     const first = x.to(columns > 1 ? Math.max(0, 2 * times[0] - times[1]) : 0);
     for (const [key, value] of Object.entries({ x: first, y: top, width: width - right - first, height, preserveAspectRatio: "none", href: pixels.toDataURL(), style: "image-rendering:pixelated" })) picture.setAttribute(key, value);
     svg.insertBefore(picture, svg.firstChild.nextSibling);
@@ -138,7 +138,8 @@ function networkPictures() {
         svg.append(band);
       }
     }
-    // What is broken, above its band; both directions of a link are one, and of several faults at a time the first is named.
+    // Labels faults above their bands. Both directions of a link share a label, and of several simultaneous faults the
+    // first is named.
     let free = -Infinity;
     for (const [key, fault] of new Map(bands.map(fault => [[fault.from, fault.to].join(), fault]))) {
       const same = of.recording.faults.filter(one => !one.instant && [one.at_us, one.until_us ?? of.recording.duration_us].join() === key), places = [...new Set(same.map(one => one.subject.split(/ <?-> /).sort().join(" ↔ ")))];
@@ -186,7 +187,7 @@ function networkPictures() {
   }
 }
 
-// Utilisation of parallel links: how evenly ECMP or a path policy shares the traffic.
+// Utilisation of parallel links: shows how evenly ECMP or a path policy balances the traffic.
 function balance(run, all) {
   if (!all.some(one => one.recording.network.spread.some(set => set.links > 1))) return null;
   const self = picture({ id: "path-balance", title: "Balance of parallel links", wide: true,

@@ -1,11 +1,12 @@
-// Flows and ports over time: the bands of all flows, and single lines.
+// Flows and ports over time: the range over all flows, and single lines.
 const QUANTITIES = [
   [["goodput_gbps", "rate per flow, Gb/s"], ["cwnd_packets", "window, packets"], ["fabric_cwnd_packets", "fabric window, packets"], ["endpoint_cwnd_packets", "endpoint window, packets"]],
   [["smoothed_rtt_us", "smoothed RTT, µs"], ["target_delay_us", "target delay, µs"], ["pacing_delay_us", "pacing delay, µs"], ["in_flight_packets", "packets in flight"]],
 ];
-// Faults of the whole run are no bands, which would cover every picture; a note names them.
+// A fault that lasts for the whole run would cover every picture, so a note names it instead of a band.
 const lasts = (recording, fault) => !fault.instant && fault.at_us <= recording.warmup_us && (fault.until_us ?? Infinity) >= recording.duration_us;
-// A fault is followed by the time until the last op that it slowed had ended, and by the moment at which loads were even again.
+// A fault is followed by the time until the last op that it slowed ended, and by the time at which the loads were even
+// again.
 const faultsOf = recording => recording.faults.filter(fault => !lasts(recording, fault)).flatMap(fault => {
   const to = fault.until_us ?? recording.duration_us, all = [{ from: fault.at_us, to, instant: fault.instant, text: fault.text }];
   if (fault.slowed_until_us > to) all.push({ from: to, to: fault.slowed_until_us, after: true, text: `After ${fault.text}` });
@@ -21,7 +22,7 @@ function overTime() {
   let filter = "";
   const grid = h("div", { class: "grid two-wide", data: { sync: "time" } });
   const time = recording => ({ x: recording.times_us, faults: faultsOf(recording), warmup: recording.warmup_us, domain: [Math.min(0, recording.times_us[0]), Math.max(recording.duration_us, recording.times_us.at(-1))] });
-  // One picture after the other, so that typing does not wait for all of them.
+  // Pictures are redrawn one after the other, so that typing does not wait for all of them.
   function again() {
     for (const { picture } of grid.querySelectorAll("figure")) {
       picture.reset?.();
@@ -43,7 +44,7 @@ function overTime() {
     const names = members.map(one => one.name ?? flowName(run, one.flow)), hidden = hidesBy(names, i => faint && i >= 4);
     return members.map((one, i) => ({ name: names[i], colour: colour(i), x: run.recording.times_us, y: one.values, faint, hidden: hidden[i], width: 1.1 }));
   };
-  // Runs have times of their own, so that each of their values is a row.
+  // Runs have different times, so each value has its own row.
   const table = lines => overlay ? [["line", "time_us", "value"], ...lines.flatMap(one => one.x.map((t, i) => [one.name, t, one.y[i]]))] :
     [["time_us", ...lines.map(one => one.name)], ...lines[0].x.map((t, i) => [t, ...lines.map(one => one.y[i])])];
   for (const members of QUANTITIES) {
@@ -74,7 +75,7 @@ function overTime() {
       if (!b || recording.flow_count < 2) return [];
       return [{ x: recording.times_us, low: b.p5, high: b.p95, colour: theme.series[0], opacity: 0.13 }, { x: recording.times_us, low: b.p25, high: b.p75, colour: theme.series[0], opacity: 0.2 }];
     };
-    // The flows of the slowest ops come first: the second run has sampled them.
+    // The flows of the slowest ops come first, because the second run has sampled them.
     const ordered = run => {
       const own = (run.causes?.lines?.[column] ?? []).filter(one => one.values.some(v => v !== null)), others = run.recording.quantities[column].flows;
       return [...own, ...others.filter(one => !own.some(other => other.flow === one.flow))];

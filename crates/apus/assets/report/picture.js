@@ -1,4 +1,4 @@
-// A picture with its heading, what it leaves out, its data as CSV, and itself as SVG and PNG.
+// A picture with its heading, a note on omissions, its data as CSV, and its drawing as SVG and PNG.
 const seen = new IntersectionObserver(entries => {
   for (const { target, isIntersecting } of entries) {
     target.picture.visible = isIntersecting;
@@ -6,7 +6,7 @@ const seen = new IntersectionObserver(entries => {
   }
 }, { rootMargin: "300px" });
 
-// `draw(width)` returns the drawing; `rows()` its data, the first row being the header.
+// `draw(width)` returns the drawing; `rows()` returns its data, with the header as the first row.
 function picture({ title, about, note, controls, draw, rows, wide, id }) {
   const body = h("div", { class: "drawing" });
   const heading = h("h3", {}, about ? define(title, about) : title);
@@ -22,7 +22,7 @@ function picture({ title, about, note, controls, draw, rows, wide, id }) {
     if (!figure.isConnected) return;
     self.stale = false;
     const width = Math.max(240, body.clientWidth || figure.clientWidth - 28);
-    // The height stays while it is drawn, so that the page does not jump.
+    // The height is fixed during drawing, so that the page does not jump.
     body.style.minHeight = body.offsetHeight + "px";
     body.replaceChildren(draw(width, self));
     body.style.minHeight = "";
@@ -40,7 +40,7 @@ function picture({ title, about, note, controls, draw, rows, wide, id }) {
 }
 let printing = false;
 const inSight = figure => { const { top, bottom } = figure.getBoundingClientRect(); return top < innerHeight + 300 && bottom > -300; };
-// Paper is white: pictures are printed as in light mode, those out of sight too.
+// Paper is white, so all pictures are printed in light mode, including those out of sight.
 let themeBefore;
 addEventListener("beforeprint", () => {
   printing = true;
@@ -75,7 +75,7 @@ async function copy(text) {
   try {
     await navigator.clipboard.writeText(text);
   } catch {
-    // Without permission for the clipboard, as in some browsers for files.
+    // Some browsers give no permission for the clipboard, for example on local files.
     const area = h("textarea", { class: "unseen" });
     area.value = text;
     document.body.append(area);
@@ -95,8 +95,8 @@ function toast(text) {
   toastEnd = setTimeout(() => box.classList.remove("shown"), 1800);
 }
 
-// A picture as one SVG with its own background and font: drawings, and what stands beside them as text and boxes, such as names
-// of lines and bars.
+// Returns a picture as one SVG with its own background and font. It contains the drawings and the elements next to
+// them, such as names of lines and bars, as text and boxes.
 function svgOf(body) {
   const space = "http://www.w3.org/2000/svg", whole = body.getBoundingClientRect();
   const outer = document.createElementNS(space, "svg");
@@ -109,7 +109,7 @@ function svgOf(body) {
   const round = value => Math.round(value * 10) / 10;
   const place = box => ({ x: round(box.left - whole.left), y: round(box.top - whole.top), width: round(box.width), height: round(box.height) });
   const filled = colour => colour && colour !== "transparent" && !/, 0\)$/.test(colour);
-  // Words of a line of text are one piece.
+  // The words of a line form one text element.
   const write = node => {
     const style = getComputedStyle(node.parentElement), lines = [], range = document.createRange();
     for (const found of node.textContent.matchAll(/\S+/g)) {
@@ -177,7 +177,7 @@ async function savePng(body, name) {
   canvas.toBlob(blob => download(blob, name + ".png"), "image/png");
 }
 
-// A drawing of the library. It is one image for readers of the screen: its own label says what it shows.
+// Returns a drawing of the library. For screen readers it is a single image whose label states its content.
 function plotOf(options) {
   const svg = Plot.plot(options);
   for (const mark of svg.querySelectorAll("[aria-label]")) {

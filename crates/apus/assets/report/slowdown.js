@@ -1,4 +1,4 @@
-// Slowdown: its distribution towards the tail, by size, and the ops behind a chosen tail.
+// Slowdown: distribution with a stretched tail, dependence on size, and the ops in a selected tail.
 const nines = fraction => -Math.log10(Math.max(1 - fraction, 1e-7));
 const fractionOf = at => 1 - 10 ** -at;
 const rankName = fraction => "p" + number(fraction * 100, fraction > 0.99 ? 2 + Math.ceil(nines(fraction)) : 3);
@@ -29,7 +29,7 @@ function slowdownPictures() {
   if (!recorded().some(run => run.recording.ops.count > 0)) return null;
   const series = curvesOf().filter(one => one.y.some(v => v !== null));
   if (!series.length) return section("slowdown", "Slowdown of ops", "No op of the measured phase ended, so there is no slowdown. The oldest ops come first.", opList());
-  // Beyond the last known value there is nothing to see.
+  // There is no data beyond the last known value.
   const most = Math.max(...series.map(one => one.x[one.y.findLastIndex(v => v !== null)])) + 0.04;
   const ticks = [0, 0.5, 0.9, 0.99, 0.999, 0.9999, 0.99999, 0.999999].filter(f => nines(f) <= most + 0.05 && (f > 0 || innerWidth > 600));
   const open = () => recorded().map(run => [run, run.recording.ops.curves[0].points[0].filter(v => v === null).length]).filter(([, n]) => n > 0);
@@ -57,14 +57,14 @@ function slowdownPictures() {
   onState(["tail"], () => tail.refresh());
   const single = recorded().filter(run => run.recording.ops.count > 0).every(run => run.recording.ops.sizes.every(one => one.bins.length < 2));
   if (single) {
-    // One size has no picture by size.
+    // Ops of a single size have no picture by size.
     return section("slowdown", "Slowdown of ops", LEAD, h("div", { class: "grid two-wide" }, tail.figure, delayPicture()), opList());
   }
   let stat = "p99";
   const stats = [["p50", "median"], ["p95", "p95"], ["p99", "p99"], ["p99_9", "p99.9"], ["max", "slowest"]];
   const all = recorded().filter(run => run.recording.ops.count > 0);
   let sets = all.length > 1 ? all.map(run => [run.label, run.recording.ops.sizes[0].bins, hueOf(run)]) : all[0].recording.ops.sizes.map((one, i) => [one.name, one.bins, i]);
-  // If each size is of one workload, all ops together say nothing more.
+  // If every size belongs to a single workload, the line of all ops adds no information.
   if (all.length === 1 && sets.length > 2 && sets.slice(1).reduce((sum, [, bins]) => sum + bins.length, 0) === sets[0][1].length) sets = sets.slice(1);
   const sizes = [...new Set(sets.flatMap(([, bins]) => bins.map(bin => bin.size)))].sort((a, b) => a - b);
   const upTo = sets.some(([, bins]) => bins.some(bin => bin.up_to));
@@ -76,7 +76,7 @@ function slowdownPictures() {
     draw: width => {
       const lines = several ? sets.map(([name, bins, i]) => ({ name, colour: colour(i), dash: dash(i), x: bins.map(bin => sizes.indexOf(bin.size)), y: bins.map(bin => bin[stat]) })) :
         stats.slice(0, 4).map(([key, name], i) => ({ name, colour: colour([0, 5, 1, 3][i]), x: sets[0][1].map(bin => sizes.indexOf(bin.size)), y: sets[0][1].map(bin => bin[key]) }));
-      // Between a few sizes there is nothing.
+      // If there are only a few sizes, no line is drawn between them.
       if (sizes.length < 5) lines.forEach(line => { line.width = 0; });
       const step = Math.ceil(sizes.length / Math.max(3, width / 70));
       const domain = [-0.5, sizes.length - 0.5];
@@ -95,7 +95,7 @@ function slowdownPictures() {
     h("div", { class: "grid two-wide" }, tail.figure, bySize.figure), opList(), h("div", { class: "grid" }, delayPicture()));
 }
 
-// Distributions of delays of packets and ops.
+// Draws the distributions of delays of packets and ops.
 function delayPicture() {
   const all = recorded(), names = ["fabric RTT", "end-to-end RTT", "op latency"].filter(name => all.some(run => run.recording.cdfs[name]?.[0].length > 1));
   if (!names.length) return null;
@@ -112,7 +112,7 @@ function delayPicture() {
   return self.figure;
 }
 
-// The ops behind the chosen tail.
+// Lists the ops in the selected tail.
 function opList() {
   const box = h("div", { class: "card", id: "ops" });
   const heading = h("h3", {}), remark = h("p", { class: "note" }), body = h("tbody"), more = h("button", { type: "button", class: "quiet" });

@@ -1,4 +1,4 @@
-// The topology at a moment: node by node if it is small, else folded by pod and tier.
+// Topology at a given time: node by node if it is small, otherwise grouped by pod and tier.
 function drawTopology(width, run, measure, at) {
   const net = run.recording.network, top = topTier(net);
   const faults = run.recording.faults.filter(fault => fault.kind !== "reroute");
@@ -24,9 +24,9 @@ function drawTopology(width, run, measure, at) {
     const s = share(value ?? 0);
     const line = make("line", { x1: a[0], y1: a[1], x2: b[0], y2: b[1], stroke: value === null ? theme.line : rgb(heatColour(0.12 + 0.88 * s)), "stroke-width": (bundle ? 2.5 : 1) + 3.5 * s, "stroke-linecap": "round" });
     svg.append(line);
-    // On a line of its own, so that it is seen on a full link too.
+    // Drawn as a separate line, so that it is visible on a full link too.
     if (isBroken) svg.append(make("line", { x1: a[0], y1: a[1], x2: b[0], y2: b[1], stroke: theme.card, "stroke-width": 4.5 }), make("line", { x1: a[0], y1: a[1], x2: b[0], y2: b[1], stroke: theme.bad, "stroke-width": 3, "stroke-dasharray": "4 5", class: "broken" }));
-    // A wide line below the pointer.
+    // A wide invisible line that receives the pointer.
     const wide = make("line", { x1: a[0], y1: a[1], x2: b[0], y2: b[1], stroke: "transparent", "stroke-width": 9 });
     wide.addEventListener("pointermove", event => showTip([h("div", { class: "tip-head", text: text[0] }), ...text.slice(1).map(line => h("div", { text: line }))], event.clientX + 14, event.clientY + 14));
     wide.addEventListener("pointerleave", hideTip);
@@ -56,7 +56,7 @@ function drawTopology(width, run, measure, at) {
       else if (tier === 0 && room > 22) svg.append(make("text", { x: place[i][0], y: place[i][1] + 20, "text-anchor": "middle", fill: theme.soft }, name.replace(/\D+/g, "")));
     });
   } else {
-    // A box per place; the highest tier is one box over the whole width.
+    // A box per place; the highest tier is a single box over the whole width.
     const places = new Map();
     net.groups.forEach(([from, to]) => [from, to].forEach(one => places.set(JSON.stringify(one), one)));
     const pods = [...new Set([...places.values()].map(([, pods]) => pods && pods[0]).filter(pod => pod !== null))].sort((a, b) => a - b);
@@ -74,7 +74,7 @@ function drawTopology(width, run, measure, at) {
     for (const { ends, ports, rate, rows } of pairs.values()) {
       const value = Math.max(...rows.map(([row]) => groupHeat.values.at(row, at)));
       const [a, b] = ends.map(centre);
-      // Bundles to the highest tier meet it above their pod.
+      // Bundles of links to the highest tier end at it directly above their pod.
       const meet = (point, end, other) => end[1] ? point : [other[0], point[1]];
       const name = `${placeName(ends[0], top)} – ${placeName(ends[1], top)}`;
       if (value > busiest[0]) busiest = [value, name];

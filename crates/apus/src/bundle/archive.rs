@@ -1,4 +1,4 @@
-//! Zip archives of named contents, with equal bytes for equal contents.
+//! Zip archives of named entries. Equal entries give equal bytes.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -8,7 +8,7 @@ use sha2::{Digest, Sha256};
 use zip::write::SimpleFileOptions;
 use zip::{CompressionMethod, DateTime, ZipArchive, ZipWriter};
 
-/// Largest size of an entry, and of all together: more than the text of a scenario with its traces.
+/// Largest size of an entry, and of all entries together: above the size of a scenario with its traces.
 const MAX_BYTES: u64 = 4 << 30;
 
 /// Returns an archive of these entries.

@@ -1,4 +1,4 @@
-//! Bundles: a run with everything that another machine needs to repeat and compare it.
+//! Bundles: a run with all data that another machine needs to repeat the run and to compare the results.
 //!
 //! A bundle is a zip archive:
 //!
@@ -10,7 +10,7 @@
 //! | `effective/` | the effective configuration of each run, which can be run unchanged |
 //! | `summary.json` | the results |
 //!
-//! It has neither times nor names of machines: equal runs have equal bundles, byte for byte.
+//! The archive contains neither times nor machine names: equal runs have equal bundles, byte for byte.
 
 mod archive;
 pub mod rerun;
@@ -38,12 +38,12 @@ const MANIFEST: &str = "manifest.json";
 const SCENARIO: &str = "scenario.toml";
 const SUMMARY: &str = "summary.json";
 
-/// What a bundle holds.
+/// Content of a bundle's manifest.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Manifest {
     /// Version of this layout.
     bundle_format: u32,
-    /// Version of the program that made it.
+    /// Version of the program that made the bundle.
     pub version: String,
     /// Version of the format of scenarios.
     scenario_format: u32,
@@ -90,7 +90,7 @@ pub struct RunEntry {
 
 /// A bundle that was read.
 pub struct Bundle {
-    /// What it holds.
+    /// The manifest.
     pub manifest: Manifest,
     entries: BTreeMap<String, Vec<u8>>,
     summary: Value,
@@ -167,7 +167,7 @@ pub fn write(
     write_shared(file, &bytes)
 }
 
-/// Bundles of earlier versions do not name it.
+/// Returns the watchdog of bundles of earlier versions, which do not name it.
 fn default_watchdog() -> String {
     DEFAULT_SILENCE.to_owned()
 }
@@ -178,7 +178,7 @@ fn base_name(path: &str) -> String {
 }
 
 impl Bundle {
-    /// Returns `true` if these bytes begin like a bundle.
+    /// Returns `true` if the bytes begin like a bundle.
     pub fn is_one(bytes: &[u8]) -> bool {
         bytes.starts_with(b"PK\x03\x04")
     }
@@ -186,7 +186,7 @@ impl Bundle {
     /// Reads the bundle in a file.
     ///
     /// # Errors
-    /// The file cannot be read, or is no complete bundle of this version.
+    /// If the file cannot be read, or is not a complete bundle of this version.
     pub fn read(file: &Path) -> Result<Self, String> {
         let fail = |why: String| format!("{}: {why}", file.display());
         let bytes = read_bytes(file, DATA_BYTES)
@@ -202,7 +202,7 @@ impl Bundle {
     /// Reads a bundle and checks that it is complete and unchanged.
     ///
     /// # Errors
-    /// It is damaged, or its layout is of another version.
+    /// If the bundle is damaged, or has a layout of another version.
     pub fn parse(bytes: &[u8]) -> Result<Self, String> {
         let mut entries = archive::unpack(bytes)?;
         let lacks = |name: &str| format!("is not a bundle of apus: it has no {name}");
@@ -241,16 +241,16 @@ impl Bundle {
         Ok(Self { manifest, entries, summary })
     }
 
-    /// Returns the watchdog of its runs.
+    /// Returns the watchdog of the bundle's runs.
     ///
     /// # Errors
-    /// It is no span.
+    /// If the value is not a span.
     pub fn watchdog(&self) -> Result<Silence, String> {
         let text = &self.manifest.watchdog;
         read_silence(text).map_err(|why| format!("{MANIFEST}: `watchdog` is \"{text}\": {why}"))
     }
 
-    /// Returns the content of its summary.json.
+    /// Returns the content of the bundle's summary.json.
     pub fn summary(&self) -> &Value {
         &self.summary
     }
@@ -266,10 +266,10 @@ impl Bundle {
         self.text(&run.effective)
     }
 
-    /// Reads its scenario; every file that it names comes from the bundle.
+    /// Reads the bundle's scenario; every file that the scenario names comes from the bundle.
     ///
     /// # Errors
-    /// Everything that is wrong with it for this version.
+    /// All errors of the scenario for this version.
     pub fn scenario(&self, limits: &Options) -> Result<Scenario, ScenarioError> {
         let problem = |message: String| {
             let source = SCENARIO.to_owned();

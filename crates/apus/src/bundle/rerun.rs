@@ -1,4 +1,4 @@
-//! `apus rerun`: the runs of a bundle again, compared with its results.
+//! `apus rerun`: repeats the runs of a bundle and compares the results.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::num::NonZeroUsize;
@@ -49,13 +49,13 @@ pub struct Rerun {
 /// The comparison of a bundle's runs with their repetition.
 #[derive(Serialize)]
 struct Verdict {
-    /// Whether everything is equal.
+    /// `true` if configurations, events and results are equal.
     equal: bool,
     /// Version of apus that made the bundle.
     version_of_bundle: String,
-    /// Version of apus that repeated it.
+    /// Version of apus that repeated the runs.
     version: &'static str,
-    /// Lines of the effective configuration that differ: the run, the bundle's line and the present one.
+    /// Lines of the effective configuration that differ: the run, the line of the bundle and the line of this version.
     configuration: Vec<[String; 3]>,
     /// Runs whose events differ.
     events: Vec<String>,
@@ -94,7 +94,7 @@ impl Rerun {
         if verdict.equal { Ok(()) } else { Err(Failure::Checks) }
     }
 
-    /// Runs the scenario to its end.
+    /// Runs the scenario until it ends.
     fn run(
         &self,
         scenario: &Scenario,
@@ -155,7 +155,7 @@ fn judge(
     })
 }
 
-/// Maximum number of lines of the configuration in the text.
+/// Maximum number of configuration lines in the text.
 const SHOWN: usize = 20;
 
 impl Verdict {

@@ -1,12 +1,13 @@
-//! The model with which the simulator gives the measured numbers.
+//! Fits the simulator's model to the measured numbers.
 //!
-//! * Fabric RTT: four links, the packet and its acknowledgement on two of them each, and a jitter in each direction that
-//!   is uniform from 0 to J. Their sum has the median J, and is above 2J - x with probability x^2 / (2J^2): its 99th
-//!   percentile is J (2 - sqrt(0.02)). The two percentiles give J and the delay of a link.
-//! * Costs of the engine: the factor on all costs per packet and op follows from the goodput of writes, the time of a turn
-//!   from the round trip of messages. If round trips are too short for engines with such costs, bytes limit the writes:
-//!   then the factor, also that on the time of a turn, follows from the round trip, and the time of copying from the
-//!   goodput. Each is found by bisection over simulations, one after the other, until both fit.
+//! * Fabric RTT: four links, two for the packet and two for its acknowledgement, and in each direction a jitter that is
+//!   uniform from 0 to J. The sum of the jitters has the median J, and exceeds 2J - x with probability x^2 / (2J^2):
+//!   its 99th percentile is J (2 - sqrt(0.02)). The two measured percentiles give J and the delay of a link.
+//! * Engine costs: the factor on all costs per packet and op follows from the goodput of writes; the time of a turn
+//!   follows from the round trip of messages. If the round trips are too short for an engine with such costs, the costs
+//!   per byte limit the writes. Then the factor, which also applies to the time of a turn, follows from the round trip,
+//!   and the time of copying from the goodput. Each parameter is found by bisection over simulations, alternately until
+//!   both fit.
 
 use apus_sim::host_model::EngineCosts;
 use apus_units::{Bytes, Span};
@@ -15,19 +16,19 @@ use super::measured::{Perf, Ping};
 use super::model::{CONTROL, HEADER, Model, Setting, round_trips, writes};
 use crate::failure::Failure;
 
-/// Limits of the factor. Rationale: an engine a hundred times as fast as a core at 100 Gb/s, or as slow.
+/// Limits of the factor. Rationale: an engine a hundred times as fast, or as slow, as a core at 100 Gb/s.
 const SCALES: (f64, f64) = (0.01, 100.0);
-/// Limits of a turn, in nanoseconds. Rationale: a millisecond is the wake-up of a thread on a busy machine.
+/// Limits of a turn, in nanoseconds. Rationale: a thread on a busy machine wakes up within about a millisecond.
 const ROUNDS: (f64, f64) = (1.0, 1e6);
 /// Limits of the time of copying 1 KiB, in nanoseconds. Rationale: from a terabyte per second to 10 MB/s.
 const COPIES: (f64, f64) = (1.0, 1e5);
-/// Bisections over three decades or more to 0.1 %, and how often both parameters are found after each other.
+/// Bisection steps (three decades or more to 0.1 %), and number of alternations between the two parameters.
 const STEPS: u32 = 14;
 const ROUNDS_OF_BOTH: u32 = 4;
-/// Difference from the measurement that is not worth a note.
+/// Relative difference from the measurement up to which the report has no note.
 const FITS: f64 = 0.05;
 
-/// A quantity that was measured, and what the simulator gives.
+/// A measured quantity and its simulated value.
 #[derive(Clone, Debug)]
 struct Row {
     what: &'static str,
@@ -108,7 +109,7 @@ impl Fit {
         Ok(Self { model, notes, rows })
     }
 
-    /// Returns what was measured beside what the simulator gives, in lines.
+    /// Returns the measured and the simulated values, in lines.
     pub(super) fn table(&self) -> String {
         let lines = self.rows.iter().map(|row| {
             format!("{:18} {:>10.3} {:>10.3} {}\n", row.what, row.measured, row.simulated, row.unit)
@@ -123,7 +124,7 @@ impl Row {
     }
 }
 
-/// Returns the model with this factor on all costs, also that of a turn.
+/// Returns the model with this factor on all costs, including the time of a turn.
 fn turns(model: Model, scale: f64) -> Model {
     let model = Model { scale, ..model };
     Model { round: model.cost(EngineCosts::T1_QUIET.round), ..model }
@@ -154,7 +155,7 @@ fn fabric(
         )));
     }
     let mut jitter = spread / (1.0 - 0.02_f64.sqrt());
-    // deviation: no source; half of the RTT at least is the fabric's.
+    // deviation: no source; at least half of the RTT belongs to the fabric.
     if jitter > room / 2.0 {
         notes.push(format!(
             "the fabric RTT varies more ({:.3} us at the 99th percentile) than a jitter can explain",
@@ -165,7 +166,7 @@ fn fabric(
     Ok((us((room - jitter) / 4.0), us(jitter)))
 }
 
-/// Returns the value between two limits up to which `is_below` holds, by halving their ratio.
+/// Returns the value between two limits up to which `is_below` holds, found by geometric bisection.
 fn bisect(
     (mut low, mut high): (f64, f64),
     mut is_below: impl FnMut(f64) -> Result<bool, Failure>,
@@ -219,7 +220,7 @@ mod tests {
         assert!(error.contains("--rate"), "{error}");
     }
 
-    /// Returns what would be measured on a simulated cluster.
+    /// Returns the results of measurements on a simulated cluster.
     fn measured(known: &Model) -> (Ping, Perf) {
         let setting = setting();
         let echo = setting.simulate(known, &round_trips(64)).expect("run");
@@ -247,7 +248,7 @@ mod tests {
         (ping, perf)
     }
 
-    /// Engines that spend most of their time on bytes: no factor on all costs gives both numbers.
+    /// Engines that spend most of their time on bytes: no common factor on all costs gives both numbers.
     #[test]
     fn costs_of_bytes_are_found_if_round_trips_are_short() {
         let copy = Span::from_us(2);
@@ -278,7 +279,7 @@ mod tests {
             copy: None,
         };
         let (ping, perf) = measured(&known);
-        // Far below the link: the engines limit it.
+        // Goodput far below the link rate: the engines limit it.
         assert!(perf.goodput_gbps < 20.0, "{}", perf.goodput_gbps);
         let fit = Fit::of(&ping, &perf, &setting()).expect("fit");
         let near = |found: f64, known: f64, within: f64| (found / known - 1.0).abs() < within;

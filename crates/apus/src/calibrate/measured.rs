@@ -1,4 +1,4 @@
-//! The results of `apus ping` and `apus perf` that a calibration uses.
+//! Results of `apus ping` and `apus perf` that a calibration uses.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -14,11 +14,11 @@ use crate::failure::Failure;
 /// Round trips of small messages.
 #[derive(Clone, Debug, Deserialize)]
 pub(super) struct Ping {
-    /// Bytes of each message and each answer.
+    /// Bytes of each message and of each answer.
     pub(super) size: u64,
     /// Round trip of the application, median.
     pub(super) p50_us: f64,
-    /// RTT less the delays in the hosts, as Swift divides them.
+    /// RTT without the delays in the hosts, as Swift divides them.
     pub(super) fabric_p50_us: f64,
     pub(super) fabric_p99_us: f64,
 }
@@ -46,7 +46,7 @@ pub(super) struct Algorithm {
 }
 
 impl Algorithm {
-    /// Returns it as a table of a scenario.
+    /// Returns the algorithm as a table of a scenario.
     pub(super) fn table(&self) -> String {
         let mut text = format!("{{ name = \"{}\", profile = \"{}\"", self.name, self.profile);
         for (name, value) in &self.parameters {
@@ -60,7 +60,7 @@ impl Algorithm {
 }
 
 impl Perf {
-    /// Returns the payload of packets: `given`, or that of the measurement.
+    /// Returns the payload of packets: `given`, or the measured one.
     pub(super) fn payload(&self, given: Option<Bytes>) -> Result<Bytes, Failure> {
         if self.op != "write" {
             let what = format!("the perf measured {}s; give a measurement of writes", self.op);

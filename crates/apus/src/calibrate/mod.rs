@@ -1,4 +1,4 @@
-//! `apus calibrate`: from measurements between two machines to a scenario of their cluster.
+//! `apus calibrate`: derives the scenario of a cluster from measurements between two machines.
 
 mod fit;
 mod measured;

@@ -1,4 +1,4 @@
-//! The scenario of a cluster, and what the simulator makes of it.
+//! The scenario of a cluster, and its simulation.
 
 use std::path::Path;
 
@@ -10,7 +10,7 @@ use apus_units::{Bytes, Rate, Span};
 use crate::failure::Failure;
 use crate::library;
 
-/// What is known of the cluster, not measured.
+/// Properties of the cluster that are given, not measured.
 #[derive(Clone, Debug)]
 pub(super) struct Setting {
     /// The algorithm of the measurement, as a table.
@@ -20,28 +20,28 @@ pub(super) struct Setting {
     pub(super) hosts: u32,
 }
 
-/// What a calibration finds.
+/// Parameters that a calibration finds.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Model {
-    /// Delay of a link, of which a path has two.
+    /// Delay of a link; a path has two links.
     pub(super) delay: Span,
     pub(super) jitter: Span,
     /// One turn of an engine's loop.
     pub(super) round: Span,
     /// Factor on the other costs of [`EngineCosts::T1_QUIET`].
     pub(super) scale: f64,
-    /// Copying 1 KiB at the receiver, if that is not one of these costs.
+    /// Time to copy 1 KiB at the receiver, if the calibration finds it separately from the factor.
     pub(super) copy: Option<Span>,
 }
 
 impl Model {
-    /// Returns a cost of [`EngineCosts::T1_QUIET`] with the factor.
+    /// Returns a cost of [`EngineCosts::T1_QUIET`] times the factor.
     pub(super) fn cost(&self, cost: Span) -> Span {
         cost.mul_f64(self.scale)
     }
 }
 
-/// How long a scenario runs, and from when it measures.
+/// Duration of a scenario, and its warm-up.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Times {
     duration: &'static str,
@@ -50,15 +50,15 @@ pub(super) struct Times {
 
 /// For the simulations of a calibration.
 const SHORT: Times = Times { duration: "20ms", warmup: "5ms" };
-/// For the scenario that is written. Rationale: real processes take milliseconds until their caches, windows and cores are as
-/// they stay (`apus emulate`).
+/// Times of the scenario that is written. Rationale: real processes need milliseconds until their caches, windows and
+/// cores have settled (`apus emulate`).
 pub(super) const LONG: Times = Times { duration: "1s", warmup: "200ms" };
 
-/// Packets that a host passes to its NIC at a time, a batch of the engine: the transport over UDP sends bursts. deviation: no
-/// source for other hosts.
+/// Packets that a host passes to its NIC at once, which is a batch of the engine: the transport over UDP sends bursts.
+/// deviation: no source for other hosts.
 const BURST: u64 = 32;
 
-/// Wire bytes of headers and of an acknowledgement: defaults of scenarios.
+/// Wire bytes of headers, and of an acknowledgement: defaults of scenarios.
 pub(super) const HEADER: u64 = 64;
 pub(super) const CONTROL: u64 = 84;
 
@@ -79,7 +79,7 @@ pub(super) fn round_trips(size: u64) -> String {
 }
 
 impl Setting {
-    /// Checks that a scenario can have these values.
+    /// Checks that a scenario accepts these values.
     pub(super) fn check(&self) -> Result<(), Failure> {
         if self.rate.as_bps() < 1_000_000 {
             return Err(Failure::Input(format!("--rate {}: must be at least 1Mbps", self.rate)));

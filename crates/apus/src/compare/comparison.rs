@@ -80,7 +80,7 @@ impl Contest {
         }
     }
 
-    /// Returns the objective of `--tune-each`, if it is given.
+    /// Returns the objective of `--tune-each`, if the option is given.
     fn objective(&self, setup: &Setup, metrics: &Metrics) -> Result<Option<Objective>, String> {
         if !self.tune_each {
             return Ok(None);
@@ -100,7 +100,7 @@ impl<'a> Comparison<'a> {
     /// Prepares the comparison on `scenario`, which has a single run.
     ///
     /// # Errors
-    /// An unknown algorithm or metric, and settings without effect.
+    /// An unknown algorithm or metric, or settings without effect.
     pub fn new(contest: &'a Contest, scenario: Scenario) -> Result<Self, String> {
         let changes = Changes::new(&contest.set, &contest.algorithms);
         let setup = &scenario.runs[0].setup;
@@ -112,20 +112,20 @@ impl<'a> Comparison<'a> {
         Ok(Self { contest, scenario, contestants, metrics, objective })
     }
 
-    /// Executes all runs and returns the errors of runs.
+    /// Executes all runs and returns their errors.
     pub fn run(&mut self, run: &Execute<'_>, interrupted: &dyn Fn() -> bool) -> Vec<String> {
         let mut failures = Vec::new();
         if let Some(objective) = &self.objective {
             failures.extend(tune(&mut self.contestants, objective, run));
         }
-        // A run of the search that fails only takes its value out of the choice.
+        // If a run of the search fails, only its value is excluded from the choice.
         if !interrupted() {
             failures.extend(compare(&mut self.contestants, self.contest.seeds as usize, run));
         }
         failures
     }
 
-    /// Returns the run of the first seed of each algorithm that has finished it, with the name of the algorithm.
+    /// Returns the first-seed run of each algorithm that has finished it, with the name of the algorithm.
     #[must_use]
     pub fn first_seed(&self) -> Vec<Setup> {
         let done = self.contestants.iter().filter(|one| matches!(one.summaries[..], [Some(_), ..]));
@@ -145,7 +145,7 @@ impl<'a> Comparison<'a> {
     }
 }
 
-/// Searches the best value of every algorithm's parameter and sets it. Returns errors of runs.
+/// Searches for the best value of every algorithm's parameter and sets it. Returns the errors of runs.
 fn tune(contestants: &mut [Contestant], objective: &Objective, run: &Execute<'_>) -> Vec<String> {
     let mut searches: Vec<Search> =
         contestants.iter().map(|one| Search::new(one, objective)).collect();
@@ -153,7 +153,7 @@ fn tune(contestants: &mut [Contestant], objective: &Objective, run: &Execute<'_>
     let mut jobs = Vec::new();
     let (first, seeds) = objective.seeds;
     for (index, (search, one)) in searches.iter().zip(contestants.iter()).enumerate() {
-        // Nothing is searched without a parameter.
+        // Without a tunable parameter there is nothing to search.
         let candidates = if search.tunable.is_some() { &search.candidates[..] } else { &[] };
         for (which, candidate) in candidates.iter().enumerate() {
             let value = candidate.value.as_deref().unwrap_or("as it is");
@@ -177,7 +177,7 @@ fn tune(contestants: &mut [Contestant], objective: &Objective, run: &Execute<'_>
     failures
 }
 
-/// Runs every algorithm with every seed. Returns errors of runs.
+/// Runs every algorithm with every seed. Returns the errors of runs.
 fn compare(contestants: &mut [Contestant], seeds: usize, run: &Execute<'_>) -> Vec<String> {
     let mut places = Vec::new();
     let mut jobs = Vec::new();

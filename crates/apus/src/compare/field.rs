@@ -1,4 +1,4 @@
-//! The contestants of a comparison: the run of the scenario under each algorithm, with its parameters.
+//! Contestants of a comparison: the scenario's run under each algorithm, with the algorithm's parameters.
 
 use crate::registry;
 use apus_algorithms::AlgorithmConfig;
@@ -9,8 +9,8 @@ use serde_json::{Value, json};
 
 use super::table::Contestant;
 
-/// Settings of `--set`: settings of the scenario, and settings of one algorithm of the comparison, which
-/// begin with its label (`hpcc.base_rtt=13us`).
+/// Values of `--set`: settings of the scenario, and settings of one algorithm of the comparison. The latter begin with
+/// the label of the algorithm (`hpcc.base_rtt=13us`).
 pub(super) struct Changes<'a> {
     /// Settings of the scenario.
     pub(super) scenario: Vec<String>,
@@ -19,7 +19,7 @@ pub(super) struct Changes<'a> {
 }
 
 impl<'a> Changes<'a> {
-    /// Sorts the settings.
+    /// Divides the settings into those of the scenario and those of one algorithm.
     pub(super) fn new(set: &'a [String], labels: &[String]) -> Self {
         let mut changes = Self { scenario: Vec::new(), own: Vec::new() };
         for text in set {
@@ -42,7 +42,7 @@ impl<'a> Changes<'a> {
     }
 }
 
-/// Returns an error for settings of an algorithm of the scenario that is not compared.
+/// Returns an error if a setting names an algorithm of the scenario that is not compared.
 pub(super) fn check_settings(
     setup: &Setup,
     labels: &[String],
@@ -130,8 +130,8 @@ pub(super) fn contestants(
     Ok(all)
 }
 
-/// Returns the algorithm of a label: one of the scenario's by its label, or any by its name, with a
-/// profile after a colon.
+/// Returns the algorithm of a label: an algorithm of the scenario by its label, or any algorithm by its name,
+/// optionally with a profile after a colon.
 fn config(setup: &Setup, label: &str) -> Result<AlgorithmConfig, String> {
     let (name, profile) = match label.split_once(':') {
         Some((name, profile)) => (name, Some(profile)),
@@ -161,7 +161,7 @@ fn unused_profile(setup: &Setup, config: &AlgorithmConfig) -> Option<String> {
     set.then(|| format!("the scenario's parameters are those of the profile `{other}`: not used"))
 }
 
-/// A parameter that follows from the network or that the user set, for a table.
+/// A parameter that is derived from the network or set by the user, for a table.
 pub(super) struct Shown {
     pub(super) name: String,
     pub(super) value: String,
@@ -169,18 +169,18 @@ pub(super) struct Shown {
     pub(super) rule: Option<(&'static str, &'static str)>,
 }
 
-/// The setting of the marking threshold.
+/// The setting with the marking threshold.
 pub(super) const THRESHOLD: &str = "topology.ecn.threshold";
 
 impl Contestant {
-    /// The threshold at which switches mark: the tuned one, or that of the rule.
+    /// Returns the threshold at which switches mark: the tuned value, or the value of the rule.
     fn marking_threshold(&self, marking: &MarkingRule) -> String {
         let search = self.search.as_ref().filter(|search| search.setting() == Some(THRESHOLD));
         let tuned = search.and_then(|search| search.found());
         tuned.map_or_else(|| marking.threshold.to_string(), str::to_owned)
     }
 
-    /// Differences between the run of this algorithm and the scenario.
+    /// Returns the differences between this algorithm's run and the scenario.
     pub(super) fn changes(&self) -> Vec<String> {
         let marking = self.marking.iter();
         let marking =
@@ -188,8 +188,8 @@ impl Contestant {
         marking.chain(self.notes.iter().cloned()).collect()
     }
 
-    /// Returns the parameters of its algorithm that are not the profile's defaults, and the marking
-    /// threshold that the comparison sets.
+    /// Returns the algorithm's parameters that differ from the defaults of its profile, and the marking threshold that
+    /// the comparison sets.
     pub(super) fn shown(&self) -> Vec<Shown> {
         let tuned =
             self.search.as_ref().and_then(|search| Some((search.setting()?, search.found()?)));
@@ -216,7 +216,7 @@ impl Contestant {
         marking.chain(parameters.filter(|one| one.origin != "default")).collect()
     }
 
-    /// Returns every parameter in force.
+    /// Returns every effective parameter.
     pub(super) fn parameters_json(&self) -> Value {
         let shown = self.shown();
         let configs = self.setup.algorithms().map(|(_, config)| config);

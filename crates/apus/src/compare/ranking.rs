@@ -1,12 +1,12 @@
-//! The order of the algorithms of a comparison by the times of jobs.
+//! Order of a comparison's algorithms by job completion time.
 
 use apus_scenario::Setup;
 
 use super::table::Contestant;
 use crate::text::number;
 
-/// Returns a line for each job: the algorithms by their medians, the fastest first. Those that did not end the job with
-/// each seed come last.
+/// Returns a line for each job: the algorithms ordered by their medians, the fastest first. Algorithms that did not
+/// complete the job with every seed come last.
 pub(super) fn by_job_time(setup: &Setup, contestants: &[Contestant]) -> Vec<String> {
     if contestants.len() < 2 {
         return Vec::new();
@@ -20,7 +20,7 @@ pub(super) fn by_job_time(setup: &Setup, contestants: &[Contestant]) -> Vec<Stri
                 summary.pointer(&pointer).is_some_and(serde_json::Value::is_number)
             };
             let all = one.summaries.len();
-            // Failed, or interrupted.
+            // The run failed or was interrupted.
             let missing = one.summaries.iter().filter(|summary| summary.is_none()).count();
             let count = one.summaries.iter().flatten().filter(ended).count();
             match one.spread(&metric).and_then(|spread| spread.median.value()) {

@@ -1,4 +1,4 @@
-//! A comparison as text, JSON, table and page.
+//! A comparison as text, JSON, table and report page.
 
 use apus_scenario::Scenario;
 use apus_sim::columns::{CellType, Table, Value as Cell, unit_of};
@@ -47,7 +47,7 @@ pub struct Report<'a> {
 }
 
 impl Report<'_> {
-    /// Returns the metrics that at least one algorithm has, with its values.
+    /// Returns the metrics that at least one algorithm has, with the values of all algorithms.
     fn rows(&self) -> Vec<(&str, Vec<Option<Spread>>)> {
         let of = |name: &String| -> Vec<_> {
             self.contestants.iter().map(|contestant| contestant.spread(name)).collect()
@@ -60,7 +60,7 @@ impl Report<'_> {
         self.contestants.first().map_or_else(|| name.to_owned(), |one| heading(&one.setup, name))
     }
 
-    /// Returns a line about the runs.
+    /// Returns a line that describes the runs.
     fn caption(&self) -> String {
         let (first, count) = self.seeds;
         let last = first + count - 1;
@@ -77,8 +77,7 @@ impl Report<'_> {
         format!("{seeds}, medians; {} with identical results for all seeds", same.join(", "))
     }
 
-    /// Returns the differences of all algorithms from the first, per metric; nothing if there is
-    /// only one.
+    /// Returns the differences of all algorithms from the first, per metric; empty if only one algorithm is compared.
     fn differences(&self) -> Vec<Vec<String>> {
         let Some((reference, others)) = self.contestants.split_first() else { return Vec::new() };
         if others.is_empty() {
@@ -126,8 +125,7 @@ impl Report<'_> {
         lines.collect()
     }
 
-    /// Returns the medians: a column per algorithm and a row per metric, with the content of cells
-    /// from `cell`.
+    /// Returns the medians with a column per algorithm and a row per metric; `cell` formats a cell.
     fn medians(&self, cell: impl Fn(&Spread) -> String) -> Vec<Vec<String>> {
         let mut lines = vec![vec![String::new()]];
         lines[0].extend(self.contestants.iter().map(|one| one.label.clone()));
@@ -139,7 +137,7 @@ impl Report<'_> {
         lines
     }
 
-    /// Returns the changes that algorithms needed, a line each.
+    /// Returns the changes to the scenario that algorithms needed, a line each.
     fn notes(&self) -> impl Iterator<Item = String> {
         let of = |one: &Contestant| {
             let label = one.label.clone();
@@ -185,8 +183,7 @@ impl Report<'_> {
         text
     }
 
-    /// Returns the parameters that are not defaults: algorithm, name, value and origin of the
-    /// value.
+    /// Returns the parameters that are not defaults: algorithm, name, value and origin of the value.
     fn parameters(&self) -> Vec<Vec<String>> {
         let line = |one: &Contestant| {
             let label = one.label.clone();
@@ -237,7 +234,7 @@ impl Report<'_> {
         })
     }
 
-    /// Returns the differences of an algorithm from another one, by metric.
+    /// Returns the differences of an algorithm from a reference, by metric.
     fn differences_json(&self, one: &Contestant, reference: &Contestant) -> Value {
         let of = |name: &str| {
             let found = one.difference(reference, name)?;
@@ -285,7 +282,7 @@ impl Report<'_> {
         all.map(of).into_iter().filter(|one| one.rows.iter().any(|row| row.len() > 1)).collect()
     }
 
-    /// Returns the page with these recorded runs, and why others failed, in one file.
+    /// Returns the page in one file, with the recorded runs and the reasons of failed ones.
     pub fn html(&self, runs: Vec<Value>, failures: &[String]) -> String {
         let rows = self.rows();
         let metrics: Vec<String> = rows.iter().map(|(name, _)| (*name).to_owned()).collect();
@@ -305,7 +302,7 @@ impl Report<'_> {
             heading.strip_suffix(&unit(name)).map_or(heading.clone(), str::to_owned)
         };
         let place = report::Comparison::place;
-        // Bounds cannot be compared: the first of these that every algorithm has measured.
+        // Bounds cannot be compared, so the first metric in this list that every algorithm has measured is used.
         let known = |name: &&str| {
             let all = rows.iter().find(|(row, _)| row == name).map(|(_, values)| values);
             all.is_some_and(|values| {
@@ -328,7 +325,7 @@ impl Report<'_> {
                 .chain(self.notes())
                 .chain(failures.iter().cloned())
                 .collect(),
-            // Recorded runs have whole curves.
+            // Recorded runs have complete curves.
             distributions: match runs.len() == self.contestants.len() {
                 true => Vec::new(),
                 false => self.distributions(),
@@ -344,8 +341,8 @@ impl Report<'_> {
     }
 }
 
-/// Returns a difference over these seeds in words. Seeds without a known number for both do not count. `same`: all seeds
-/// give the results of the first.
+/// Returns a difference over these seeds in words. A seed counts only if the number is known for both algorithms.
+/// `same` is `true` if all seeds give the results of the first.
 fn written(difference: &Difference, seeds: usize, same: bool) -> String {
     let mean = number(difference.mean);
     let of = match difference.pairs {
@@ -393,7 +390,8 @@ mod tests {
         contest: Contest,
     }
 
-    /// Percentiles come from the summaries of all seeds: only if each algorithm has a recorded run, its curves replace them.
+    /// Percentiles come from the summaries of all seeds. Curves of recorded runs replace them only if every algorithm
+    /// has a recorded run.
     #[test]
     fn the_page_keeps_the_percentiles_of_all_while_one_has_no_run_and_says_why() {
         let text = "duration = \"1ms\"\ntopology = \"star hosts=3 10Gbps 1us\"\nalgorithm = { name = \"swift\" }\n\
@@ -426,7 +424,7 @@ mod tests {
         assert_eq!(data(vec![recorded("swift"), recorded("dctcp")])["distributions"], json!([]));
     }
 
-    /// Returns a comparison of one algorithm.
+    /// Returns a comparison with one algorithm.
     fn comparison<'a>(contest: &'a Contest) -> Comparison<'a> {
         let text = "duration = \"1ms\"\ntopology = \"star hosts=3 10Gbps 1us\"\nalgorithm = { name = \"swift\" }\n\
             [[workload]]\nkind = \"incast\"\nsize = \"10kB\"\n";
@@ -435,7 +433,7 @@ mod tests {
         Comparison::new(contest, scenario.expect("good")).expect("good")
     }
 
-    /// With rare losses the first seeds may be equal.
+    /// With rare losses the first seeds may give equal results.
     #[test]
     fn a_seed_that_differs_after_equal_ones_is_run_and_counts() {
         let words = ["apus", "--algorithms", "swift", "--seeds", "4"];
@@ -471,7 +469,7 @@ mod tests {
         ];
         let Line { contest } = Line::parse_from(words);
         let mut comparison = comparison(&contest);
-        // A value of the search, and the first seed of DCTCP.
+        // Fails for one value of the search, and for the first seed of DCTCP.
         let fails = |job: &Job| {
             job.settings.starts_with("swift, as it is") || job.settings == "dctcp, seed 1"
         };

@@ -15,7 +15,7 @@ pub(super) struct Contestant {
     /// Name of the algorithm in the command.
     pub(super) label: String,
     pub(super) setup: Setup,
-    /// Differences from the scenario apart from the algorithm.
+    /// Differences from the scenario other than the algorithm.
     pub(super) notes: Vec<String>,
     /// The marking threshold that the comparison sets.
     pub(super) marking: Option<MarkingRule>,
@@ -28,7 +28,7 @@ pub(super) struct Contestant {
 }
 
 impl Contestant {
-    /// The difference of a metric from that of another algorithm, seed by seed.
+    /// Returns the difference of a metric from that of another algorithm, seed by seed.
     pub(super) fn difference(&self, reference: &Self, name: &str) -> Option<Difference> {
         let values = |one: &Self| -> Vec<Option<f64>> {
             one.summaries.iter().map(|summary| known(summary.as_ref()?, name)).collect()
@@ -36,7 +36,7 @@ impl Contestant {
         Difference::new(&values(self), &values(reference))
     }
 
-    /// A metric over the seeds that measured it.
+    /// Returns a metric over the seeds that measured it.
     pub(super) fn spread(&self, name: &str) -> Option<Spread> {
         Spread::of_metric(self.summaries.iter().map(Option::as_ref), name)
     }
@@ -60,14 +60,14 @@ const COMMON: [&str; 14] = [
     "fair_share_deviation",
 ];
 
-/// Metrics of a comparison, by their names in a summary.
+/// Metrics of a comparison, by their names in the summary.
 pub(super) struct Metrics {
     pub(super) names: Vec<String>,
 }
 
 impl Metrics {
     /// Returns the times of jobs, the common metrics, the slowdowns of each workload by size, the metrics of the
-    /// scenario's own checks (settling times, for example), and additional metrics of the user.
+    /// scenario's own checks (such as settling times), and the user's additional metrics.
     pub(super) fn of(setup: &Setup, scenario: &Scenario, more: &[String]) -> Result<Self, String> {
         let mut names = Vec::new();
         for job in 0..setup.job_names().count() {
@@ -100,7 +100,7 @@ impl Metrics {
     }
 }
 
-/// Returns an error for a metric that is neither common nor among `more`. `option` names it.
+/// Returns an error for a metric that is neither common nor in `more`. `option` is named in the error.
 pub(super) fn check<'a>(
     option: &str,
     name: &str,

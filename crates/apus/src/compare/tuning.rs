@@ -1,5 +1,5 @@
-//! `--tune-each`: every algorithm is searched over its own parameter, with one objective and one number of
-//! runs for all.
+//! `--tune-each`: searches each algorithm's own parameter, with the same objective and number of runs for all
+//! algorithms.
 
 use crate::registry;
 use apus_cc::{Tunable, TunedSetting};
@@ -11,7 +11,7 @@ use super::field::THRESHOLD;
 use super::table::Contestant;
 use crate::paired::known;
 
-/// Quantities of which a search looks for the largest value; of others it looks for the smallest.
+/// Quantities that a search maximises; it minimises all others.
 const LARGER_IS_BETTER: [&str; 9] = [
     "goodput_gbps",
     "throughput_gbps",
@@ -29,11 +29,11 @@ const LARGER_IS_BETTER: [&str; 9] = [
 pub(super) struct Objective {
     /// The metric.
     pub(super) metric: String,
-    /// Values of a parameter that lose more than this part of the best goodput do not count.
+    /// Fraction of the algorithm's best goodput that a value must keep; the search excludes values with less goodput.
     pub(super) keep: f64,
     /// Values per algorithm.
     pub(super) values: usize,
-    /// The first seed of the search and the number of seeds, none of which the comparison uses.
+    /// First seed of the search and number of seeds; the comparison uses none of them.
     pub(super) seeds: (u64, u64),
 }
 
@@ -41,7 +41,7 @@ impl Objective {
     /// Returns `true` if a larger value of the metric is better.
     pub(super) fn rises(&self) -> bool {
         let mut words = self.metric.split('.');
-        // The second word is a name that the user chose; it does not name a quantity.
+        // The second word is a name that the user chose, not the name of a quantity.
         if matches!(
             words.clone().next(),
             Some("workload" | "ports" | "settle" | "span" | "compare")
@@ -51,7 +51,7 @@ impl Objective {
         words.any(|word| LARGER_IS_BETTER.contains(&word))
     }
 
-    /// The objective in words.
+    /// Returns the objective in words.
     pub(super) fn words(&self) -> String {
         let (first, count) = self.seeds;
         format!(
@@ -67,13 +67,13 @@ impl Objective {
     }
 }
 
-/// A value of the search and its results.
+/// A value of the search with its results.
 #[derive(Clone, Debug)]
 pub(super) struct Candidate {
-    /// The value; `None` for the parameters as they are.
+    /// The value; `None` for the unchanged parameters.
     pub(super) value: Option<String>,
     pub(super) setup: Setup,
-    /// By seed of the search.
+    /// Summaries by seed of the search.
     pub(super) summaries: Vec<Option<Value>>,
 }
 
@@ -82,16 +82,16 @@ pub(super) struct Candidate {
 pub(super) struct Search {
     pub(super) tunable: Option<&'static Tunable>,
     pub(super) candidates: Vec<Candidate>,
-    /// Values that the algorithm refuses because of other settings, and why.
+    /// Values that the algorithm refuses because of other settings, with the reason.
     pub(super) refused: Vec<String>,
-    /// The place of the best candidate.
+    /// Index of the best candidate.
     pub(super) best: usize,
-    /// The reason if the parameters stay as they are; empty if there is none.
+    /// Reason why the parameters stay unchanged; empty if they change.
     pub(super) why: &'static str,
 }
 
 impl Search {
-    /// The candidates of an algorithm: its parameters as they are, and values over the range.
+    /// Returns the search with its candidates: the unchanged parameters, and values over the range.
     pub(super) fn new(one: &Contestant, objective: &Objective) -> Self {
         let unknown = vec![None; objective.seeds.1 as usize];
         let candidate = |value, setup| Candidate { value, setup, summaries: unknown.clone() };
@@ -129,7 +129,7 @@ impl Search {
             let keeps = goodput(one) >= objective.keep * best_goodput;
             keeps.then_some((index, sign * one.median(&objective.metric)?))
         });
-        // The first of equals, which is the parameters as they are.
+        // Of equal candidates the first wins, which has the unchanged parameters.
         let best = kept.min_by(|a, b| a.1.total_cmp(&b.1));
         (self.best, self.why) = match best {
             Some((index, _)) => (index, ""),
@@ -137,7 +137,7 @@ impl Search {
         };
     }
 
-    /// The name of the setting that is searched.
+    /// Returns the name of the searched setting.
     pub(super) fn setting(&self) -> Option<&'static str> {
         self.tunable.map(|tunable| match tunable.setting {
             TunedSetting::Parameter(name) => name,
@@ -145,7 +145,7 @@ impl Search {
         })
     }
 
-    /// The value that was found, unless the parameters stay as they are.
+    /// Returns the value that was found, unless the parameters stay unchanged.
     pub(super) fn found(&self) -> Option<&str> {
         self.candidates[self.best].value.as_deref()
     }
@@ -178,14 +178,14 @@ impl Search {
 }
 
 impl Candidate {
-    /// The median over the seeds; `None` unless it is known for all of them.
+    /// Returns the median over the seeds; `None` unless the number is known for all of them.
     pub(super) fn median(&self, name: &str) -> Option<f64> {
         let of = |summary: &Option<Value>| known(summary.as_ref()?, name);
         median(self.summaries.iter().map(of).collect::<Option<Vec<f64>>>()?)
     }
 }
 
-/// The run with another value of the setting that is searched.
+/// Returns the run with another value of the searched setting.
 fn with_value(setup: Setup, tunable: &Tunable, value: &str) -> Result<Setup, String> {
     match tunable.setting {
         TunedSetting::Parameter(name) => {

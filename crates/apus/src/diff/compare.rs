@@ -1,4 +1,4 @@
-//! The comparison of two results.
+//! Comparison of two results.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,11 +12,11 @@ use crate::text;
 /// Differences between two results.
 #[derive(Debug, Serialize)]
 pub struct Comparison {
-    /// Whether there is no difference.
+    /// `true` if there is no difference.
     pub equal: bool,
-    /// Number of runs of both results.
+    /// Number of runs that both results have.
     pub runs: usize,
-    /// Number of values that were compared.
+    /// Number of compared values.
     pub values: usize,
     /// Differences, run by run.
     pub differences: Vec<Difference>,

@@ -1,4 +1,4 @@
-//! Results of earlier runs, from the files that the command writes.
+//! Reads the results of earlier runs from the files that the command writes.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -9,23 +9,23 @@ use serde_json::{Value, json};
 
 use crate::bundle::Bundle;
 
-/// Runs by a text that tells them apart: name and seed, or the settings of a sweep.
+/// Runs of a result, each with a distinguishing text: name and seed, or the settings of a sweep.
 pub struct Results {
     /// The numbers of each run, in the order of the file.
     pub runs: Vec<(String, Value)>,
 }
 
-/// Name of the only value of a run that failed: the reason.
+/// Name of the only value of a failed run: the reason of the failure.
 pub const FAILURE: &str = "failure";
 
-/// Files of a directory of results that have its numbers.
+/// Files in a directory of results that hold its numbers.
 const FILES: [&str; 2] = ["summary.json", "sweep.json"];
 
 impl Results {
     /// Reads a directory of results, a file with numbers, or a bundle.
     ///
     /// # Errors
-    /// Nothing of that can be read at the path, or its layout is of another version.
+    /// If the path has none of these, or its layout is of another version.
     pub fn load(path: &Path) -> Result<Self, String> {
         let name = path.display();
         if path.is_dir() {
@@ -46,10 +46,10 @@ impl Results {
         Self::parse(&json).map_err(|why| format!("{name}: {why}"))
     }
 
-    /// Returns the runs of the content of summary.json or sweep.json.
+    /// Returns the runs in the content of summary.json or sweep.json.
     ///
     /// # Errors
-    /// It is neither, or of another version.
+    /// If the content is neither, or of another version.
     pub fn parse(json: &Value) -> Result<Self, String> {
         match json["schema_version"].as_u64() {
             Some(version) if version == u64::from(SCHEMA_VERSION) => {}
@@ -74,7 +74,7 @@ impl Results {
                 Some(settings) => (of_sweep(run, settings), run["summary"].clone()),
                 None => (of_run(run), run.clone()),
             };
-            // Equal runs are told apart by their order.
+            // Runs with the same text are distinguished by their order.
             let place = count.entry(key.clone()).or_default();
             *place += 1;
             if *place > 1 {

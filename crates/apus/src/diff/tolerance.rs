@@ -7,11 +7,11 @@ use super::load::FAILURE;
 /// An accepted difference of two numbers.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Tolerance {
-    /// A share of the larger one.
+    /// A fraction of the larger number.
     Share(f64),
     /// In the unit of the metric.
     Absolute(f64),
-    /// Anything.
+    /// Any difference.
     Any,
 }
 
@@ -26,13 +26,13 @@ impl Tolerance {
     }
 }
 
-/// The tolerance of a metric and of those below it; of all metrics if it names none.
+/// Tolerance of a metric and of the metrics below it, or of all metrics if no metric is named.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Rule {
     /// Path of the metric; empty for all.
     pub metric: String,
     tolerance: Tolerance,
-    /// The text of the user, with the option.
+    /// The user's text, with the option.
     text: String,
 }
 
@@ -43,7 +43,7 @@ impl fmt::Display for Rule {
 }
 
 impl Rule {
-    /// Returns `true` if the rule is about the metric at this path.
+    /// Returns `true` if the rule covers the metric at this path.
     fn covers(&self, path: &str) -> bool {
         self.metric.is_empty()
             || path
@@ -89,15 +89,15 @@ pub fn read_ignored(text: &str) -> Result<Rule, String> {
     }
 }
 
-/// The tolerances of a comparison; without any, results must be equal.
+/// Tolerances of a comparison; without any, results must be equal.
 #[derive(Clone, Debug, Default)]
 pub struct Rules(Vec<Rule>);
 
 impl Rules {
-    /// Returns these rules.
+    /// Collects these rules.
     ///
     /// # Errors
-    /// Two of them are about the same metric.
+    /// If two rules name the same metric.
     pub fn new<'a>(rules: impl Iterator<Item = &'a Rule>) -> Result<Self, String> {
         let mut all: Vec<Rule> = Vec::new();
         for rule in rules {
@@ -124,7 +124,8 @@ impl Rules {
         a == b || self.of(path).is_some_and(|rule| rule.tolerance.accepts(a, b))
     }
 
-    /// Returns a rule that is about none of these metrics, if there are any: runs that failed have only the reason.
+    /// Returns a rule that covers none of these metrics. If there are no metrics, returns `None`: failed runs have only
+    /// the reason.
     pub fn unused(&self, metrics: &[String]) -> Option<&Rule> {
         if metrics.iter().all(|metric| metric == FAILURE) {
             return None;
@@ -150,7 +151,7 @@ mod tests {
         assert!(rules.accepts("rtt.p50", 90.0, 100.0) && !rules.accepts("rtt.p50", 89.0, 100.0));
         assert!(rules.accepts("rtt.p99", 8.0, 10.0) && !rules.accepts("rtt.p99", 8.0, 10.1));
         assert!(rules.ignores("rtt.max") && !rules.ignores("rtt.maximum"));
-        // Names end at a dot.
+        // A rule covers whole path components only.
         assert!(!rules.accepts("rtts", 90.0, 100.0));
     }
 

@@ -1,4 +1,4 @@
-//! What of a run cannot be emulated, and what an emulation leaves out.
+//! Finds properties of a run that cannot be emulated, and properties that an emulation leaves out.
 
 use apus_scenario::{ClassConfig, ConnectionPlan, Plan};
 use std::collections::BTreeMap;
@@ -13,21 +13,21 @@ use apus_units::{Bytes, Span};
 use super::network;
 use super::traffic::largest_op;
 
-/// deviation: no source; up to it a link's delay is small against what a kernel takes to forward a packet
-/// (some 10 us), which stands for it; netem adds longer ones.
+/// deviation: no source. Up to this limit the delay of a link is small compared with the time that a kernel takes to
+/// forward a packet (about 10 us), and the emulation leaves it to the kernel; netem adds longer delays.
 pub(super) const SHORT_DELAY: Span = Span::from_us(20);
-/// deviation: measured, one core forwards some 10 Gb/s through HTB.
+/// deviation: measured, one core forwards about 10 Gb/s through HTB.
 const FASTEST_PORT: u64 = 10_000_000_000;
-/// deviation: no source; the list of them goes to the hosts' processes before the start.
+/// deviation: no source; the list of ops is sent to the hosts' processes before the start.
 const MOST_OPS: usize = 1_000_000;
-/// As `max_flows` of a host.
+/// Same limit as `max_flows` of a host.
 const MOST_FLOWS: usize = 1024;
-/// Most nodes: each is a namespace, most with a process.
+/// Maximum number of nodes. Each node is a namespace, and most have a process.
 const MOST_NODES: u32 = 256;
-/// Costs per packet below this are less than what a system call takes: the machine's own count.
+/// Smaller costs per packet are below the cost of a system call, so the machine's own cost stands for them.
 pub(super) const SLOW_RECEIVER: Span = Span::from_us(10);
 
-/// What of the scenario the network of namespaces leaves out, in sentences.
+/// Returns the properties of the scenario that the network of namespaces leaves out, in sentences.
 pub fn left_out(plan: &Plan) -> Vec<String> {
     let mut notes = Vec::new();
     let delay = plan.topology.links.iter().map(|link| link.delay).max().unwrap_or_default();
@@ -76,7 +76,7 @@ pub fn left_out(plan: &Plan) -> Vec<String> {
     notes
 }
 
-/// Notes what of the fabric cannot be emulated.
+/// Records the properties of the fabric that cannot be emulated.
 pub(super) fn check_fabric(plan: &Plan, problems: &mut Vec<String>) {
     let topology = &plan.topology;
     let nodes = topology.hosts + topology.switches.len() as u32;
@@ -146,7 +146,7 @@ pub(super) fn check_fabric(plan: &Plan, problems: &mut Vec<String>) {
     }
 }
 
-/// Notes what of the traffic cannot be emulated.
+/// Records the properties of the traffic that cannot be emulated.
 pub(super) fn check_traffic(plan: &Plan, problems: &mut Vec<String>) {
     let any = |is: fn(&ConnectionPlan) -> bool| plan.connections.iter().any(is);
     let mut not = |wrong: bool, what: &str| {
@@ -215,7 +215,7 @@ pub(super) fn check_traffic(plan: &Plan, problems: &mut Vec<String>) {
     }
 }
 
-/// What the scenario sets of the transport and our engine has fixed.
+/// Records transport settings of the scenario that are fixed in our engine.
 pub(super) fn check_transport(plan: &Plan, problems: &mut Vec<String>) {
     let (asked, engine) = (&plan.endpoint, EndpointConfig::default());
     let mut not = |differs: bool, key: &str| {
@@ -227,7 +227,7 @@ pub(super) fn check_transport(plan: &Plan, problems: &mut Vec<String>) {
     not(asked.reorder_threshold != engine.reorder_threshold, "reorder_threshold");
     not(asked.local_rx_delay != engine.local_rx_delay, "local_rx_delay");
     not(asked.give_up_after != engine.give_up_after, "give_up_after");
-    // Some algorithms have a finer default in the simulator; a scenario with that default sets nothing.
+    // Some algorithms have a finer default in the simulator; a scenario that uses the default does not set a value.
     let granularity = asked.timer_granularity_log2_ps;
     let fine = plan.connections.iter().any(|c| c.algorithm.fine_timers());
     let is_default = granularity == engine.timer_granularity_log2_ps

@@ -1,7 +1,7 @@
-//! The process of one emulated host: our engine under the scenario's traffic.
+//! The process of one emulated host: our engine with the scenario's traffic.
 //!
-//! It is told what to do on standard input and says how far it is on standard output: see
-//! [`Agent::execute`]. It ends when its input does.
+//! The process receives its commands on standard input and reports its progress on standard output: see
+//! [`Agent::execute`]. It ends when its input is closed.
 
 use std::collections::BTreeMap;
 use std::io::{self, BufRead};
@@ -26,9 +26,9 @@ use crate::agent::say;
 use crate::failure::Failure;
 use crate::real::greeting;
 
-/// Samples of each flow's state over the measured time, as many as a recorded simulation has.
+/// Samples of each flow's state over the measured time: as many as in a recorded simulation.
 const SAMPLES: u32 = 200;
-/// deviation: no source; closer samples would wake idle engines.
+/// Shortest sampling interval. deviation: no source; more frequent samples would wake idle engines.
 const CLOSEST_SAMPLES: Duration = Duration::from_millis(10);
 
 /// One host of an emulated network.
@@ -36,8 +36,8 @@ const CLOSEST_SAMPLES: Duration = Duration::from_millis(10);
 pub struct Agent {}
 
 impl Agent {
-    /// Reads an [`AgentSpec`], says `ready` when it listens; on `connect` connects to its peers and
-    /// says `connected`; on `go` does its work and prints a [`HostResult`].
+    /// Reads an [`AgentSpec`] and writes `ready` when the host listens. On `connect`, connects to the peers and writes
+    /// `connected`; on `go`, runs the traffic and prints a [`HostResult`].
     pub fn execute(&self) -> Result<(), Failure> {
         let mut lines = io::stdin().lock().lines().map_while(Result::ok);
         let mut next = || lines.next();
@@ -55,8 +55,8 @@ impl Agent {
     }
 }
 
-/// Says what was measured and waits until the input ends: peers whose time is not over need this side as it is, so
-/// whoever calls this still holds all that serves them.
+/// Reports the results and waits until the input ends. Peers may still be measuring and need this host, so the caller
+/// must keep everything that serves them.
 pub(super) fn conclude(
     result: &HostResult,
     next: &mut dyn FnMut() -> Option<String>,
@@ -66,7 +66,7 @@ pub(super) fn conclude(
     Ok(())
 }
 
-/// Binds this thread, and those that it will start, to these cores.
+/// Pins this thread, and the threads that it will start, to these cores.
 fn stay_on(cores: &[usize]) -> Result<(), Failure> {
     if cores.is_empty() {
         return Ok(());
@@ -79,7 +79,7 @@ fn stay_on(cores: &[usize]) -> Result<(), Failure> {
         .map_err(|error| Failure::Run(format!("cores {cores:?} cannot be used: {error}")))
 }
 
-/// Listens on `port`, does the host's work, and serves its peers until the input ends.
+/// Listens on `port`, runs the host's traffic, and serves its peers until the input ends.
 fn run(
     spec: &AgentSpec,
     port: u16,
@@ -98,7 +98,7 @@ fn run(
             serve_slowly(&serving, &greeting, cost);
         }
     });
-    // Two hosts that send to each other need two connections, which want two pairs of addresses.
+    // Two hosts that send to each other need two connections, and these need two pairs of addresses.
     let client = if spec.flows.is_empty() { None } else { Some(start(spec, 0)?) };
     say("ready");
     if next().is_none() {
@@ -136,7 +136,7 @@ fn start(spec: &AgentSpec, port: u16) -> Result<Host, String> {
     Host::start(config).map_err(|error| error.to_string())
 }
 
-/// Greets peers and takes what they send.
+/// Greets peers and receives their data.
 fn serve(host: &Host, greeting: &[u8]) {
     while let Ok(connection) = host.accept() {
         let greeting = greeting.to_vec();
@@ -148,7 +148,8 @@ fn serve(host: &Host, greeting: &[u8]) {
     }
 }
 
-/// The same by one thread that spends `cost` on each packet that came, before it looks again.
+/// Greets peers and receives their data on one thread, which spends `cost` on each received packet before the next
+/// poll.
 fn serve_slowly(host: &Host, greeting: &[u8], cost: Duration) {
     let mut connections: Vec<Connection> = Vec::new();
     let mut seen = 0;
@@ -169,7 +170,7 @@ fn serve_slowly(host: &Host, greeting: &[u8], cost: Duration) {
     }
 }
 
-/// One connection per peer, with as many flows as go there.
+/// Opens one connection per peer, with one flow for each flow to that peer.
 fn connect(spec: &AgentSpec, host: &Host) -> Result<Vec<Flow>, String> {
     let mut peers: BTreeMap<u32, Vec<&FlowSpec>> = BTreeMap::new();
     for flow in &spec.flows {
@@ -189,8 +190,8 @@ fn connect(spec: &AgentSpec, host: &Host) -> Result<Vec<Flow>, String> {
     Ok(flows)
 }
 
-/// Submits ops at their times, samples the flows' states, counts from the end of the warm-up, and lets the ops of the
-/// measured time end.
+/// Submits ops at their times, samples the flows' states and counts from the end of the warm-up. Then lets the ops of
+/// the measured time end.
 fn measure(spec: &AgentSpec, hosts: &[&Host], work: &Work) -> HostResult {
     let warmup = Duration::from_nanos(spec.warmup_ns);
     let end = Duration::from_nanos(spec.duration_ns);
@@ -245,7 +246,7 @@ fn measure(spec: &AgentSpec, hosts: &[&Host], work: &Work) -> HostResult {
     for flow in &work.flows {
         result.bytes.insert(flow.spec.index, flow.bytes.load(Ordering::Relaxed));
     }
-    // Ops of the measured time meet the same load until they end: loops go on.
+    // Until the ops of the measured time end, they must meet the same load, so closed loops continue.
     result.unfinished_us = work.drain(end.saturating_add(Duration::from_nanos(spec.drain_ns)));
     result.op_latency = work.latency.buckets().collect();
     result.failed = work.failure();
@@ -270,8 +271,8 @@ mod tests {
 
     use super::*;
 
-    /// Hosts are told to go one after the other and wake up when they may, so that the time of one is over before that
-    /// of another.
+    /// Hosts receive `go` one after the other and wake up at different times, so the measured time of one host ends
+    /// before that of another.
     #[test]
     fn a_host_whose_time_is_over_still_takes_what_its_peers_write() {
         let port = UdpSocket::bind("127.0.0.1:0").and_then(|socket| socket.local_addr());
@@ -302,7 +303,7 @@ mod tests {
                 }
                 2 => Some("go".to_owned()),
                 _ => {
-                    // It has said what it measured.
+                    // The host has reported its results.
                     let (connection, region) = here.take().expect("connected");
                     let write = Request::write(region, 0, vec![1; 100]);
                     written = Some(connection.submit(write).expect("room").wait());

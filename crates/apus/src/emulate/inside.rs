@@ -1,8 +1,7 @@
-//! The first process within the namespaces: makes the network, runs the hosts' processes, watches
-//! the ports.
+//! The first process in the namespaces: builds the network, runs the hosts' processes, and watches the ports.
 //!
-//! It reads a [`Spec`] from standard input and prints an [`Outcome`], or why there is none. When its
-//! input ends, so does it, and with it everything that it made.
+//! The process reads a [`Spec`] from standard input and prints an [`Outcome`], or the reason why there is none. When
+//! its input is closed, it ends together with everything that it created.
 
 use std::io::{self, BufRead, BufReader, Write};
 use std::path::Path;
@@ -19,7 +18,7 @@ use super::spec::{AgentSpec, Node, Outcome, PortResult, Spec};
 use crate::agent::{self, Agent};
 use crate::failure::Failure;
 
-/// How often queues are looked at. deviation: no source; a look takes 0.1 ms of a core that hosts use as well.
+/// Time between two reads of the queues. deviation: no source; a read takes 0.1 ms of a core that hosts use as well.
 const LOOK: Duration = Duration::from_millis(100);
 
 /// The process within the namespaces.
@@ -35,14 +34,14 @@ impl Inside {
         let spec: Spec =
             serde_json::from_str(&line).map_err(|error| Failure::Input(error.to_string()))?;
         thread::spawn(|| {
-            // Whoever wants the outcome keeps this open.
+            // The parent process keeps this pipe open as long as it wants the outcome.
             let _ = io::copy(&mut io::stdin(), &mut io::sink());
             std::process::exit(1)
         });
         let outcome = network::build(&spec).and_then(|()| work(&spec));
         let json = serde_json::to_string(&outcome);
         agent::say(&json.map_err(|error| Failure::Run(error.to_string()))?);
-        // This is the first process of its namespace: with it all others end.
+        // This is the first process of its PID namespace: its end also ends all other processes there.
         std::process::exit(0)
     }
 }
@@ -55,8 +54,8 @@ fn start(program: &Path, spec: &AgentSpec) -> Result<Agent, String> {
     Ok(agent)
 }
 
-/// The cores of each host: hosts are machines of their own, so that each has some for itself where there are
-/// enough; otherwise none is bound to any.
+/// Returns the cores of each host. Hosts stand for separate machines, so each has its own cores if there are enough;
+/// otherwise none is pinned.
 fn cores(hosts: usize) -> Vec<Vec<usize>> {
     let Ok(allowed) = rustix::thread::sched_getaffinity(None) else { return Vec::new() };
     let allowed: Vec<usize> = (0..CpuSet::MAX_CPU).filter(|&core| allowed.is_set(core)).collect();
@@ -82,7 +81,7 @@ fn work(spec: &Spec) -> Result<Outcome, String> {
     for agent in &mut agents {
         agent.expect("ready")?;
     }
-    // One after the other: a hundred handshakes at once are no part of what is measured.
+    // Hosts connect one after the other: a hundred simultaneous handshakes are not part of the measurement.
     for agent in &mut agents {
         agent.tell("connect")?;
         agent.expect("connected")?;
@@ -98,7 +97,7 @@ fn work(spec: &Spec) -> Result<Outcome, String> {
     Ok(outcome)
 }
 
-/// A port that is watched.
+/// A port that is observed.
 struct Watched {
     switch: u32,
     device: String,
@@ -106,7 +105,7 @@ struct Watched {
     sent_before: u64,
 }
 
-/// Looks at the ports until the end.
+/// Reads the ports until the end.
 fn watch(spec: &Spec, begin: Instant) -> Result<Outcome, String> {
     let mut ports: Vec<Watched> = Vec::new();
     for (index, link) in spec.links.iter().enumerate() {
@@ -125,7 +124,7 @@ fn watch(spec: &Spec, begin: Instant) -> Result<Outcome, String> {
     let (warmup, end) = spec.agents.first().map_or((0, 0), |a| (a.warmup_ns, a.duration_ns));
     let (warmup, end) = (Duration::from_nanos(warmup), Duration::from_nanos(end));
     let senders = spec.agents.iter().filter(|agent| !agent.flows.is_empty() && agent.tcp.is_some());
-    // One of them per look, so that a look takes as long with many as with one.
+    // Each step queries one sender, so that its duration does not depend on their number.
     let mut senders = senders.cycle();
     let mut tcp_rtt_us = Vec::new();
     let switches = (0..spec.switches).map(Observer::start);
@@ -155,8 +154,8 @@ fn watch(spec: &Spec, begin: Instant) -> Result<Outcome, String> {
     Ok(Outcome { hosts: Vec::new(), ports: ports.collect(), watched_seconds, tcp_rtt_us })
 }
 
-/// A `tc` that tells of a switch's queues as often as it is asked: to start one per look would take milliseconds
-/// from the hosts' engines.
+/// A running `tc` that reports a switch's queues on request. Starting one per read would take milliseconds from the
+/// hosts' engines.
 struct Observer {
     switch: u32,
     child: Child,
@@ -177,7 +176,7 @@ impl Observer {
         Ok(Self { switch, child, questions, answers: BufReader::new(answers) })
     }
 
-    /// All queueing disciplines of the switch.
+    /// Returns all queueing disciplines of the switch.
     fn queues(&mut self) -> Result<Vec<Value>, String> {
         let mut line = String::new();
         let asked = writeln!(self.questions, "qdisc show").and_then(|()| self.questions.flush());
@@ -189,13 +188,13 @@ impl Observer {
 
 impl Drop for Observer {
     fn drop(&mut self) {
-        // It has nothing that is worth waiting for.
+        // The process holds no state, so it can be killed.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
 }
 
-/// Reads what `tc` knows of the queues.
+/// Reads the state of the queues from `tc`.
 fn look(switches: &mut [Observer], ports: &mut [Watched]) -> Result<(), String> {
     for observer in switches {
         for queue in observer.queues()?.iter().filter(|queue| queue["kind"] == "bfifo") {
@@ -213,8 +212,8 @@ fn look(switches: &mut [Observer], ports: &mut [Watched]) -> Result<(), String> 
     Ok(())
 }
 
-/// The smoothed RTTs in the output of `ss -ti`, in microseconds, of connections that have sent data: those that only receive
-/// have an RTT of their handshake. The first bytes of a stream name its flow.
+/// Returns the smoothed RTTs in the output of `ss -ti`, in microseconds, of the connections that have sent data.
+/// Connections that only receive have the RTT of their handshake. The first bytes of a stream name its flow.
 fn rtts(text: &str) -> Vec<f64> {
     let mut all = Vec::new();
     for line in text.lines() {
@@ -232,8 +231,8 @@ fn rtts(text: &str) -> Vec<f64> {
 mod tests {
     use super::*;
 
-    /// Lines of `ss -tinH` (iproute2): a connection, then its state; of these three, the second only receives, and the third
-    /// has sent the number of its flow alone.
+    /// Lines of `ss -tinH` (iproute2): a connection, then its state. Of these three connections, the second only
+    /// receives, and the third has sent only the number of its flow.
     #[test]
     fn rtts_are_those_of_connections_that_send() {
         let text = "0 64 10.1.0.1:4000 10.1.0.2:4791\n\t cubic rto:204 rtt:3.5/0.2 mss:1448 bytes_sent:65544 bytes_acked:9\n\

@@ -1,4 +1,4 @@
-//! The ops of an emulated host: closed loops, and open ones whose ops come at their times.
+//! The ops of an emulated host: closed loops, and open loops whose ops are submitted at given times.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::Range;
@@ -13,20 +13,20 @@ use apus_udp::{
 
 use super::spec::{FlowSpec, LoadSpec, OpName};
 
-/// Time between two looks for unfinished ops in the drain. deviation: no source; rationale: short against the runs, and
-/// each look takes the locks of all flows.
+/// Time between two checks for unfinished ops in the drain. deviation: no source; rationale: short compared with the
+/// runs, and each check takes the locks of all flows.
 const DRAIN_POLL: Duration = Duration::from_millis(5);
-/// How long to wait if the engine takes nothing and no end of an op will say when it does.
-/// deviation: no source; the wake-up of a thread.
+/// Time to wait if the engine accepts no op and no completion will report that it can. deviation: no source; about the
+/// time in which a thread wakes up.
 const RETRY: Duration = Duration::from_micros(50);
 
-/// A flow with what is needed to submit its ops.
+/// A flow with everything that is needed to submit its ops.
 pub struct Flow {
-    /// What it does.
+    /// Specification of the flow.
     pub spec: FlowSpec,
     /// Its connection.
     pub connection: Connection,
-    /// Of the flow, within its connection.
+    /// Index of the flow within its connection.
     pub place: usize,
     region: RegionKey,
     payload: Bytes,
@@ -37,18 +37,18 @@ pub struct Flow {
 
 #[derive(Default)]
 struct State {
-    /// When each submitted op that has not ended was to be submitted, by its number.
+    /// Planned submission time of each outstanding op, by the number of the op.
     under_way: BTreeMap<u32, Duration>,
-    /// Ops whose time has come and for which there was no room.
+    /// Ops whose time has come but that the engine could not accept yet.
     waiting: VecDeque<TimedOp>,
     /// Number of the next op of a closed loop.
     next: u32,
 }
 
-/// An op and when it is to be submitted, after the start.
+/// An op with its time of submission, counted from the start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct TimedOp {
-    /// When.
+    /// Planned submission time.
     pub at: Duration,
     flow: usize,
     /// Number of the op within its flow.
@@ -56,14 +56,14 @@ pub struct TimedOp {
 }
 
 impl TimedOp {
-    /// Flow and number as one: there are fewer than 2^32 flows.
+    /// Returns flow and number as one value: there are fewer than 2^32 flows.
     fn mark(self) -> u64 {
         (self.flow as u64) << 32 | u64::from(self.number)
     }
 }
 
 impl Flow {
-    /// A flow at `place` of a connection to a peer with this region.
+    /// Returns the flow with index `place` of a connection to a peer with this region.
     pub fn new(spec: FlowSpec, connection: Connection, place: usize, region: RegionKey) -> Self {
         let sent = if spec.op == OpName::Read { 0 } else { spec.load.largest() };
         let payload = Bytes::from(vec![0x61; sent as usize]);
@@ -75,7 +75,7 @@ impl Flow {
         Self { spec, connection, place, region, payload, state, bytes }
     }
 
-    /// Whether it has had its first op by this time after the start.
+    /// Returns `true` if the flow has had its first op by this time after the start.
     pub fn has_started(&self, by: Duration) -> bool {
         Duration::from_nanos(self.spec.start_ns) <= by
     }
@@ -101,25 +101,25 @@ impl Flow {
     }
 }
 
-/// What the threads of a host share.
+/// State that the threads of a host share.
 pub struct Work {
-    /// Its flows.
+    /// The flows of the host.
     pub flows: Vec<Flow>,
     queue: async_channel::Sender<Completion>,
-    /// The start.
+    /// Time of the start.
     pub begin: Instant,
     /// The measured time, after the start.
     measured: Range<Duration>,
-    /// Whether the bytes of ops that end now count.
+    /// `true` while the bytes of ended ops count.
     pub measuring: AtomicBool,
-    /// Of ops submitted in the measured time, whenever they end; those of open loops count from their times on, also
-    /// while they wait for room.
+    /// Latencies of the ops submitted in the measured time, whenever they end. Ops of open loops count from their
+    /// planned times, including the time in which they are queued.
     pub latency: Histogram,
     failed: Mutex<Option<String>>,
 }
 
 impl Work {
-    /// The work of these flows, whose ops end on `queue`. It begins now.
+    /// Returns the work of these flows, whose completions arrive on `queue`. The work starts now.
     pub fn new(
         flows: Vec<Flow>,
         queue: async_channel::Sender<Completion>,
@@ -136,7 +136,7 @@ impl Work {
         }
     }
 
-    /// All ops whose times are known from the start, by time.
+    /// Returns all ops whose times are known from the start, in the order of time.
     pub fn timed_ops(&self) -> Vec<TimedOp> {
         let mut all = Vec::new();
         for (flow, Flow { spec, .. }) in self.flows.iter().enumerate() {
@@ -159,7 +159,7 @@ impl Work {
         all
     }
 
-    /// Submits an op, after those of its flow that wait for room.
+    /// Submits an op, after the queued ops of its flow.
     pub fn submit(&self, op: &TimedOp) {
         let mut state = self.flows[op.flow].lock();
         state.waiting.push_back(*op);
@@ -174,7 +174,7 @@ impl Work {
                     state.under_way.insert(op.number, op.at);
                     state.waiting.pop_front();
                 }
-                // An op that ends makes room.
+                // The end of an outstanding op will make room.
                 Err(SubmitError::Full) if !state.under_way.is_empty() => return,
                 Err(SubmitError::Full) => thread::sleep(RETRY),
                 Err(error) => {
@@ -185,7 +185,7 @@ impl Work {
         }
     }
 
-    /// Takes the ends of ops until the queue is closed; those of closed loops are followed by the next.
+    /// Takes completions until the queue is closed. After each completion of a closed loop, submits the next op.
     pub fn follow(&self, ends: &async_channel::Receiver<Completion>) {
         while let Ok(end) = ends.recv_blocking() {
             let (index, number) = ((end.user >> 32) as usize, end.user as u32);
@@ -223,8 +223,8 @@ impl Work {
         }
     }
 
-    /// Waits at most until `limit` after the start for the ends of the ops that were to be submitted in the measured
-    /// time. Returns the ages of those that have not ended, in microseconds.
+    /// Waits at most until `limit` after the start for the ops whose planned times are in the measured time. Returns
+    /// the ages of the unfinished ones, in microseconds.
     pub fn drain(&self, limit: Duration) -> Vec<f64> {
         loop {
             let now = self.begin.elapsed();
@@ -252,7 +252,7 @@ impl Work {
         failed.get_or_insert_with(|| why.to_owned());
     }
 
-    /// Why the first op failed that did.
+    /// Returns why the first failed op failed.
     pub fn failure(&self) -> Option<String> {
         self.failed.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
@@ -276,7 +276,7 @@ mod tests {
         Host::start(config).expect("a host")
     }
 
-    /// An open load of three ops, of which the second is submitted in the measured time.
+    /// Returns an open load of three ops; the second is submitted in the measured time.
     fn work(client: &Host, server: &Host) -> (Work, async_channel::Receiver<Completion>, Region) {
         let region = server.register(vec![0; 100], Access::ALL).expect("memory");
         let connection = client.connect(server.local_addr()).expect("connected");
@@ -315,12 +315,12 @@ mod tests {
     #[test]
     fn ops_that_have_not_ended_after_the_drain_have_ages() {
         let (client, server) = (host(), host());
-        // No thread takes the ends of ops.
+        // No thread takes the completions.
         let (work, _ends, _region) = work(&client, &server);
         let limit = work.begin.elapsed() + 2 * DRAIN_POLL;
         let ages = work.drain(limit);
         assert_eq!(ages.len(), 1, "{ages:?}");
-        // From 10 ns after the start to the limit at the earliest.
+        // The age counts from 10 ns after the start, and the drain ends at the limit or later.
         assert!(ages[0] >= (limit - MEASURED.start).as_secs_f64() * 1e6, "{ages:?}");
         assert_eq!(work.latency.count(), 0);
     }

@@ -1,4 +1,4 @@
-//! `apus emulate`: a scenario on this machine's kernel, beside its simulation.
+//! `apus emulate`: runs a scenario on this machine's kernel and compares it with its simulation.
 
 mod check;
 pub mod host;
@@ -106,7 +106,7 @@ impl Emulate {
             return Err(Failure::Input(why.to_owned()));
         }
         if let Some(path) = &self.report {
-            // Nothing long begins if what it yields cannot be kept.
+            // Before a long run, check that its results can be written.
             check_writable(path).map_err(Failure::Input)?;
         }
         let silence = read_silence(DEFAULT_SILENCE).map_err(Failure::Run)?;
@@ -129,7 +129,7 @@ impl Emulate {
         failed.next().map_or(Ok(()), |first| Err(Failure::Run(format!("ops failed: {first}"))))
     }
 
-    /// What to run, all of it known to be possible.
+    /// Returns the runs, all of them checked to be possible.
     fn prepare(&self, scenario: &Scenario) -> Result<Vec<Run>, Failure> {
         let mut runs = Vec::new();
         for run in &scenario.runs {
@@ -148,7 +148,7 @@ impl Emulate {
     }
 }
 
-/// A run in all its forms.
+/// A run in all its forms: simulated, and in namespaces.
 struct Run {
     setup: Setup,
     plan: Plan,
@@ -157,7 +157,8 @@ struct Run {
 }
 
 impl Run {
-    /// Runs both. `worst` is the number of slow ops that a page of `runs` runs follows, if there is a page.
+    /// Executes the simulation and the emulation. `worst` is the number of slow ops that a page of `runs` runs follows,
+    /// if there is a page.
     fn execute(
         &self,
         worst: Option<usize>,
@@ -195,7 +196,7 @@ impl Run {
             .with_page(page))
     }
 
-    /// Returns the simulation as a page of `runs` runs has it.
+    /// Returns the simulation in the form of a page with `runs` runs.
     fn page(&self, summary: &Summary, worst: usize, runs: usize, watch: &Watch) -> Value {
         let second = SecondRun::of(&self.setup, summary, worst, runs).filter(|_| worst > 0);
         let causes = closer::follow(second.as_slice(), NonZeroUsize::MIN, watch);
@@ -211,7 +212,7 @@ impl Run {
     }
 }
 
-/// Returns what failed, by host.
+/// Returns the failures, by host.
 fn failures(outcome: &Outcome, side: &str) -> Vec<String> {
     let hosts = outcome.hosts.iter().enumerate();
     let failed = |(i, host): (usize, &spec::HostResult)| {
@@ -220,26 +221,26 @@ fn failures(outcome: &Outcome, side: &str) -> Vec<String> {
     hosts.filter_map(failed).collect()
 }
 
-/// The line of a key file, for this run alone.
+/// Returns the line of a key file for this run alone.
 fn key() -> Result<String, Failure> {
     let key = apus_udp::session::SharedKey::generate()
         .map_err(|e| Failure::Run(format!("a random key: {e}")))?;
     Ok(key.to_line().to_string())
 }
 
-/// Runs a network in namespaces of its own, which end with this process or on Ctrl-C.
+/// Runs a network in its own namespaces, which end with this process or on Ctrl-C.
 fn emulate(spec: &Spec, watch: &Watch) -> Result<Outcome, Failure> {
     let text = serde_json::to_string(spec).map_err(|error| Failure::Run(error.to_string()))?;
     let mut child = namespaces()?;
     let seconds = spec.agents.first().map_or(0, |agent| agent.duration_ns) / 1_000_000;
     let result = converse(&mut child, &text, seconds, watch);
-    // With the first process of the namespaces everything in them ends.
+    // The end of the namespaces' first process ends every process in them.
     let _ = child.kill();
     let _ = child.wait();
     result
 }
 
-/// A process in network, mount and process namespaces, as a user's or as root.
+/// Starts a process in network, mount and PID namespaces, as an ordinary user or as root.
 fn namespaces() -> Result<Child, Failure> {
     let program = std::env::current_exe().map_err(|error| Failure::Run(error.to_string()))?;
     let mut command = network::unshare();
@@ -254,7 +255,7 @@ fn namespaces() -> Result<Child, Failure> {
     child.map_err(|e| Failure::Run(format!("unshare cannot be run: {e}; {}", network::needs())))
 }
 
-/// Tells the process within what to do, and waits for what it says.
+/// Sends the specification to the process in the namespaces, and waits for its answer.
 fn converse(
     child: &mut Child,
     spec: &str,
@@ -265,7 +266,7 @@ fn converse(
     let (Some(mut input), Some(mut output), Some(mut errors)) = pipes else {
         return Err(Failure::Run("a process has no pipes".to_owned()));
     };
-    // One that cannot start says so in its own way.
+    // A process that could not start reports the reason itself.
     let _ = writeln!(input, "{spec}").and_then(|()| input.flush());
     let (sender, outcome) = channel();
     let said = thread::spawn(move || {

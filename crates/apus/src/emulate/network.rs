@@ -1,8 +1,7 @@
-//! The network: namespaces joined by veth pairs, with HTB at every port of a switch, and netem where links
-//! take long.
+//! The network: namespaces joined by veth pairs, with HTB at every switch port, and netem on links with a long delay.
 //!
-//! Namespaces are files below `/run/netns` of a mount namespace of our own, and processes live in a
-//! process namespace of our own: when its first process ends, in whatever way, all of it is gone.
+//! The namespaces are files below `/run/netns` in a mount namespace of our own, and the processes live in a PID
+//! namespace of our own. When its first process ends, for whatever reason, the kernel removes everything.
 
 use std::env;
 use std::fmt::Write as _;
@@ -13,21 +12,21 @@ use std::process::{Command, Stdio};
 
 use super::spec::{Link, Node, PORT, Port, Spec};
 
-/// Longest queue for a port without a limit: no run fills it.
+/// Queue limit of a port without a limit, in bytes: no run reaches it.
 const UNLIMITED: u64 = 1 << 30;
-/// Most packets that netem delays at a time: 20 ms of the smallest at 10 Gb/s, far more of full ones.
+/// Maximum number of packets in netem: 20 ms of the smallest packets at 10 Gb/s, or far longer with full ones.
 const DELAYED: u64 = 300_000;
-/// Where `ip` and `tc` are on many systems, which the PATH of an ordinary user leaves out.
+/// Folders of `ip` and `tc` on many systems; the PATH of an ordinary user may lack them.
 const SYSTEM: [&str; 2] = ["/usr/sbin", "/sbin"];
 /// Bytes of an Ethernet header, which HTB counts.
 const ETHERNET: u64 = 14;
 
-/// The address of a host.
+/// Returns the address of a host.
 pub fn address(host: u32) -> String {
     format!("10.1.{}.{}", host / 250, host % 250 + 1)
 }
 
-/// Returns where a host listens.
+/// Returns the address and port on which a host listens.
 pub fn socket(host: u32) -> Result<SocketAddr, String> {
     let address = address(host).parse().map_err(|error| format!("{error}"))?;
     Ok(SocketAddr::new(address, PORT))
@@ -37,22 +36,22 @@ fn switch_address(switch: u32) -> String {
     format!("10.2.{}.{}", switch / 250, switch % 250 + 1)
 }
 
-/// The device of one end of a link, in the namespace of that end.
+/// Returns the device of one end of a link, in the namespace of that end.
 pub fn device(link: usize, end: char) -> String {
     format!("l{link}{end}")
 }
 
-/// A command that runs in the namespace of a node.
+/// Returns a command that runs in the namespace of a node.
 pub fn within(node: Node) -> Command {
     let mut command = Command::new("nsenter");
     command.arg(format!("--net=/run/netns/{}", node.namespace())).arg("--");
     command
 }
 
-/// Makes it all.
+/// Creates the network.
 ///
 /// # Errors
-/// What `ip` or `tc` refused, in its words.
+/// The message of `ip` or `tc` about a refused command.
 pub fn build(spec: &Spec) -> Result<(), String> {
     run(Command::new("mount").args(["-t", "tmpfs", "apus", "/run"]), "")?;
     let hosts = (0..spec.hosts).map(Node::Host);
@@ -79,7 +78,7 @@ pub fn build(spec: &Spec) -> Result<(), String> {
             run(Command::new("tc").args(["-n", &name, "-batch", "-"]), &queues)?;
         }
         let settings = match node {
-            // So that a sender can fill the buffers that scenarios have.
+            // Lets a sender fill the buffers that scenarios have.
             Node::Host(_) => {
                 "echo 4096 131072 67108864 > /proc/sys/net/ipv4/tcp_rmem; \
                  echo 4096 131072 67108864 > /proc/sys/net/ipv4/tcp_wmem"
@@ -91,7 +90,7 @@ pub fn build(spec: &Spec) -> Result<(), String> {
     Ok(())
 }
 
-/// The ends of links at a node: link, device, what is at the other end.
+/// Returns the link ends at a node: link, device, neighbour and port.
 fn ends(spec: &Spec, node: Node) -> impl Iterator<Item = (usize, String, Node, &Port)> {
     spec.links.iter().enumerate().flat_map(move |(index, Link { a, b, ab, ba, .. })| {
         let at_a = (*a == node).then(|| (index, device(index, 'a'), *b, ab));
@@ -130,8 +129,8 @@ fn addresses(spec: &Spec, node: Node) -> String {
     text
 }
 
-/// HTB with one class and a queue in bytes at every port of a switch; where a link has a delay of its
-/// own, netem in front of the queue, and alone at the ports of hosts.
+/// Returns the commands for HTB with one class and a queue in bytes at every switch port. On links with their own
+/// delay, netem precedes the queue; at the ports of hosts it stands alone.
 fn disciplines(spec: &Spec, node: Node) -> String {
     let mut text = String::new();
     let frame = u64::from(spec.mtu) + ETHERNET;
@@ -144,7 +143,7 @@ fn disciplines(spec: &Spec, node: Node) -> String {
             }
             continue;
         }
-        // deviation: no source; what may leave at once: two packets, or as much as 100 us carry.
+        // deviation: no source; bytes that may leave at once: two packets, or the bytes of 100 us at the port's rate.
         let burst = (2 * frame).max(port.rate / 8 / 10_000);
         let buffer = port.buffer.unwrap_or(UNLIMITED);
         let rate = port.rate;
@@ -165,21 +164,22 @@ fn disciplines(spec: &Spec, node: Node) -> String {
     text
 }
 
-/// Whether this kernel has netem.
+/// Checks that this kernel has netem.
 ///
 /// # Errors
-/// What `tc` says.
+/// The message of `tc`.
 pub fn can_delay() -> Result<(), String> {
     let tc = ["tc", "qdisc", "add", "dev", "lo", "root", "netem", "delay", "1ms"];
     run(unshare().arg("--net").args(tc), "").map(drop)
 }
 
-/// A command in new namespaces, as a user's or as root. It and what it starts find the programs of [`SYSTEM`].
+/// Returns a command in new namespaces, as an ordinary user or as root. The command and its children find the programs
+/// in [`SYSTEM`].
 pub fn unshare() -> Command {
     let mut command = Command::new("unshare");
     let path = env::var_os("PATH").unwrap_or_default();
     let folders = env::split_paths(&path).chain(SYSTEM.iter().map(PathBuf::from));
-    // A PATH that cannot be extended stays as it is.
+    // If the PATH cannot be extended, it stays as it is.
     if let Ok(path) = env::join_paths(folders) {
         command.env("PATH", path);
     }
@@ -189,14 +189,14 @@ pub fn unshare() -> Command {
     command
 }
 
-/// Runs a command with this input; its output.
+/// Runs a command with this input and returns its output.
 pub fn run(command: &mut Command, input: &str) -> Result<String, String> {
     let program = command.get_program().to_string_lossy().into_owned();
     let missing = |error| format!("{program} cannot be run: {error}; {}", needs());
     let child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
     let mut child = child.map_err(missing)?;
     if let Some(mut stdin) = child.stdin.take() {
-        // One that does not read its input says why on its own.
+        // A command that does not read its input reports the reason itself.
         let _ = stdin.write_all(input.as_bytes());
     }
     let output = child.wait_with_output().map_err(|error| format!("{program}: {error}"))?;
@@ -207,7 +207,7 @@ pub fn run(command: &mut Command, input: &str) -> Result<String, String> {
     Err(format!("{program} failed: {}", said.trim()))
 }
 
-/// What an emulation needs of the machine.
+/// Returns the requirements of an emulation on the machine.
 pub fn needs() -> &'static str {
     "`apus emulate` needs Linux with veth and HTB, the programs unshare, nsenter and mount \
      (util-linux), ip and tc (iproute2), and root or user namespaces \

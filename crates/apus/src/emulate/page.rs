@@ -1,4 +1,4 @@
-//! Simulator and kernel side by side as a page.
+//! Simulator and kernel compared on a report page.
 
 use apus_sim::record::Cdf;
 
@@ -7,10 +7,10 @@ use super::side::Side;
 use crate::report::{self, Distribution, Report};
 use crate::spread::Spread;
 
-/// A distribution of a side: its name, and where it is.
+/// A distribution of a side: its name, and its accessor.
 type Curve = (&'static str, fn(&Side) -> &Cdf);
 
-/// Ends of the headings of numbers, and what the names of such metrics end with.
+/// Endings of the headings of numbers, and the endings of the names of such metrics.
 const UNITS: [(&str, &str); 3] = [(", us", "_us"), (", Gb/s", "_gbps"), (", packets", "_packets")];
 
 impl Comparisons {

@@ -1,4 +1,4 @@
-//! Simulator and kernel side by side, as text, Markdown and JSON, and why they differ.
+//! Simulator and kernel compared as text, Markdown and JSON, with reasons for differences.
 
 use apus_sim::bounds::Bounds;
 use serde::Serialize;
@@ -7,13 +7,13 @@ use serde_json::Value;
 use super::side::Side;
 use crate::text::{bounds, columns, number};
 
-/// deviation: no source; a difference below this is not explained.
+/// deviation: no source; smaller relative differences are not explained.
 const NOTICEABLE: f64 = 0.1;
 
 /// All runs of a scenario.
 #[derive(Serialize)]
 pub struct Comparisons {
-    /// In the scenario's order.
+    /// Runs in the scenario's order.
     pub runs: Vec<Comparison>,
 }
 
@@ -27,18 +27,18 @@ pub struct Comparison {
     tcp: Option<Side>,
     #[serde(skip_serializing_if = "Option::is_none")]
     tcp_name: Option<String>,
-    /// What differs by more than 10 %, and why.
+    /// Quantities that differ by more than 10 %, with the reasons.
     differences: Vec<String>,
-    /// What the network of namespaces leaves out of the scenario.
+    /// Properties of the scenario that the network of namespaces leaves out.
     notes: Vec<String>,
-    /// Ops and streams that failed, by host.
+    /// Failed ops and streams, by host.
     failures: Vec<String>,
-    /// The simulation as a page has it.
+    /// The simulation in the form of a report page.
     #[serde(skip)]
     page: Option<Value>,
 }
 
-/// One row: the quantity, and its value on a side.
+/// A row: the quantity, and its value on a side.
 pub(super) type Row = (&'static str, fn(&Side) -> Option<Bounds>);
 
 pub(super) const ROWS: &[Row] = &[
@@ -72,7 +72,7 @@ fn beside_queue(side: &Side) -> Option<f64> {
 }
 
 impl Comparison {
-    /// Of two sides or three.
+    /// Returns the comparison of two or three sides.
     pub fn new(
         name: &str,
         simulated: Side,
@@ -87,7 +87,7 @@ impl Comparison {
         Self { name, simulated, real, tcp, tcp_name, differences, notes, failures, page: None }
     }
 
-    /// Adds the simulation as a page has it.
+    /// Adds the simulation in the form of a report page.
     pub fn with_page(self, page: Option<Value>) -> Self {
         Self { page, ..self }
     }
@@ -100,7 +100,7 @@ impl Comparison {
         &self.name
     }
 
-    /// Returns its sides with their names.
+    /// Returns the sides with their names.
     pub(super) fn sides(&self) -> Vec<(String, &Side)> {
         let mut sides =
             vec![("simulator".to_owned(), &self.simulated), ("real".to_owned(), &self.real)];
@@ -109,12 +109,12 @@ impl Comparison {
         sides
     }
 
-    /// Returns what failed.
+    /// Returns the failures.
     pub(super) fn failures(&self) -> &[String] {
         &self.failures
     }
 
-    /// Returns what failed, what differs and why, and what is left out.
+    /// Returns the failures, the differences with their reasons, and the omissions.
     pub(super) fn sentences(&self) -> impl Iterator<Item = &String> {
         self.lists().into_iter().flat_map(|(_, sentences)| sentences)
     }
@@ -186,27 +186,27 @@ impl Comparison {
 }
 
 impl Comparisons {
-    /// For a terminal.
+    /// Returns the text for a terminal.
     pub fn to_text(&self) -> String {
         let texts: Vec<String> = self.runs.iter().map(Comparison::to_text).collect();
         texts.join("\n")
     }
 
-    /// For a document.
+    /// Returns the text for a document.
     pub fn to_markdown(&self) -> String {
         let texts: Vec<String> = self.runs.iter().map(Comparison::to_markdown).collect();
         texts.join("\n")
     }
 }
 
-/// Whether two numbers differ noticeably, and are not both small against `floor`.
+/// Returns two numbers if they differ noticeably and are not both small compared with `floor`.
 fn differ(simulated: Option<f64>, real: Option<f64>, floor: f64) -> Option<(f64, f64)> {
     let (s, r) = simulated.zip(real)?;
     let (low, high) = (s.min(r), s.max(r));
     (high > floor && high - low > NOTICEABLE * high).then_some((s, r))
 }
 
-/// What differs noticeably, with the numbers that explain it.
+/// Returns the noticeable differences, with the numbers that explain them.
 fn differences(simulated: &Side, real: &Side) -> Vec<String> {
     let mut all = Vec::new();
     if simulated.busiest_port != real.busiest_port {
@@ -312,7 +312,7 @@ mod tests {
         assert_eq!(differences(&simulated, &simulated), Vec::<String>::new());
     }
 
-    /// Numbers of a network in which ops failed are not those of the scenario.
+    /// If ops failed in a network, its numbers are not those of the scenario.
     #[test]
     fn what_failed_has_a_heading_of_its_own() {
         let (notes, failures) = (vec!["note".to_owned()], vec!["host 1: refused".to_owned()]);

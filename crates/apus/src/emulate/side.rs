@@ -1,4 +1,4 @@
-//! What is compared: the same numbers of the simulator, of our engine and of the kernel's TCP.
+//! The compared numbers: the same for the simulator, our engine and the kernel's TCP.
 
 use apus_sim::bounds::{Bounds, percentile};
 use apus_sim::columns::gbps;
@@ -11,59 +11,59 @@ use serde::{Serialize, Serializer};
 
 use super::spec::{Buckets, HostResult, Outcome, PortResult, Samples, Spec, Stack};
 
-/// The numbers of one side, after the warm-up; `null` where it has none.
+/// Numbers of one side after the warm-up; `null` if the side does not have the number.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Side {
     /// Payload delivered per time, Gb/s.
     pub goodput_gbps: f64,
     /// Jain's index of the flows' goodput.
     pub jain: f64,
-    /// Packets dropped at switch ports, from the start on.
+    /// Packets dropped at switch ports since the start.
     pub drops: u64,
-    /// Packets that senders declared lost; TCP's are unknown.
+    /// Packets that senders declared lost; `None` for TCP, which does not report them.
     pub losses: Option<u64>,
-    /// Median of the NIC-to-NIC RTT; of TCP its smoothed RTT.
+    /// Median of the NIC-to-NIC RTT; for TCP, of its smoothed RTT.
     pub fabric_rtt_p50_us: Option<f64>,
-    /// Its 99th percentile.
+    /// 99th percentile of the same RTT.
     pub fabric_rtt_p99_us: Option<f64>,
-    /// Mean of the fabric target in force.
+    /// Mean of the effective fabric target.
     pub target_us: Option<f64>,
     /// Median fabric RTT over the mean target.
     pub fabric_rtt_over_target: Option<f64>,
-    /// Mean of what waits at the busiest port, as time at its rate.
+    /// Mean queue of the busiest port, as time at the rate of the port.
     pub queue_us: Option<f64>,
-    /// The switch port that was used most, by its rate.
+    /// The switch port with the highest utilisation.
     pub busiest_port: String,
-    /// Its throughput over its rate, without preambles and gaps on the real side.
+    /// Throughput of this port over its rate; on the real side without preambles and gaps.
     pub utilisation: f64,
     /// Median of t6 - t1.
     pub end_to_end_rtt_p50_us: Option<f64>,
     /// Median of the time in hosts.
     pub endpoint_delay_p50_us: Option<f64>,
-    /// Mean window that follows the fabric delay, packets.
+    /// Mean of the window that follows the fabric delay, packets.
     pub fabric_cwnd: Option<f64>,
-    /// Mean window that follows the endpoint delay, packets.
+    /// Mean of the window that follows the endpoint delay, packets.
     pub endpoint_cwnd: Option<f64>,
     /// Latency of ops.
     #[serde(flatten)]
     pub op_latency: OpLatency,
-    /// Distributions, for the page.
+    /// Distributions for the report page.
     #[serde(skip)]
     pub curves: Curves,
 }
 
-/// Distributions of a side: values in microseconds and the fractions at or below.
+/// Distributions of a side: values in microseconds, each with the fraction of samples at or below it.
 #[derive(Clone, Debug, Default)]
 pub struct Curves {
     /// Latency of the ops that ended.
     pub op_latency: Cdf,
     /// NIC-to-NIC RTT.
     pub fabric_rtt: Cdf,
-    /// From the host's clock to the host's clock.
+    /// RTT between the clocks of the hosts, t6 - t1.
     pub end_to_end_rtt: Cdf,
 }
 
-/// Returns the points of sorted values, each with its number of occurrences, among `more` larger ones.
+/// Returns the points of sorted values, each with its number of occurrences; `more` further values are larger.
 fn curve(values: &[(f64, u64)], more: u64) -> Cdf {
     let count = values.iter().map(|(_, count)| count).sum::<u64>() + more;
     let mut seen = 0;
@@ -74,8 +74,8 @@ fn curve(values: &[(f64, u64)], more: u64) -> Cdf {
     values.iter().map(point).collect()
 }
 
-/// Latency of the ops submitted in the measured time, with its bounds: unfinished ops may have ended with the run, or
-/// never end.
+/// Latency of the ops submitted in the measured time, with bounds. The lower bound assumes that unfinished ops ended
+/// with the run, the upper bound that they never end.
 #[derive(Clone, Debug, Default)]
 pub struct OpLatency {
     /// Median.
@@ -84,7 +84,7 @@ pub struct OpLatency {
     pub p99_us: Option<Bounds>,
     /// Ops that had not ended after the drain.
     pub unfinished: u64,
-    /// Age of the oldest of them, microseconds.
+    /// Age of the oldest unfinished op, microseconds.
     pub oldest_unfinished_us: f64,
 }
 
@@ -101,7 +101,7 @@ impl OpLatency {
         }
     }
 
-    /// From a histogram of the latencies of ops that ended, and the ages of the others.
+    /// Returns the latency from a histogram of the ended ops and the ages of the unfinished ones.
     fn of_ops(ended: &[(f64, u64)], unfinished_us: &[f64]) -> Self {
         let at = |share| {
             let bounds = Bounds::of_percentile(ended, unfinished_us, share)?;
@@ -116,7 +116,7 @@ impl OpLatency {
     }
 }
 
-/// As in the results of simulations: a percentile is `null` if it is censored, and its bounds stand beside it.
+/// Serialises as the results of simulations do: a censored percentile is `null`, with its bounds next to it.
 impl Serialize for OpLatency {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut map = serializer.serialize_map(None)?;
@@ -136,7 +136,7 @@ impl Serialize for OpLatency {
 }
 
 impl Side {
-    /// Of a recorded simulation.
+    /// Returns the side of a recorded simulation.
     pub fn of_simulation(summary: &Summary) -> Self {
         let band = |quantity: Quantity| {
             let recording = summary.recording.as_ref()?;
@@ -179,7 +179,7 @@ impl Side {
         .with_ratio()
     }
 
-    /// Of a network of namespaces.
+    /// Returns the side of a network of namespaces.
     pub fn of_outcome(outcome: &Outcome, spec: &Spec) -> Self {
         let seconds = outcome.hosts.iter().map(|host| host.seconds).fold(0.0, f64::max);
         let flows = spec.agents.iter().map(|agent| agent.flows.len()).sum();
@@ -249,7 +249,7 @@ impl Side {
     }
 }
 
-/// The switch port that was used most, by its rate.
+/// Returns the switch port with the highest utilisation.
 fn busiest(recording: &Recording) -> Option<(&Recording, &PortRecord)> {
     let of_switches = recording.ports.iter().filter(|port| recording.nodes[port.from].tier > 0);
     let used = |port: &PortRecord| port.sent_bytes as f64 / port.rate.as_bps() as f64;
@@ -295,13 +295,13 @@ mod tests {
         assert_eq!(latency.p50_us, Some(Bounds::exact(65.0)));
     }
 
-    /// Two of four ops ended after 3 us and 5 us; one of two such ops is a quarter of all.
+    /// Two of four ops ended, after 3 us and 5 us; each of the two is a quarter of all ops.
     #[test]
     fn a_curve_ends_where_ops_had_not_ended() {
         assert_eq!(curve(&[(3.0, 1), (5.0, 1)], 2), [(3.0, 0.25), (5.0, 0.5)]);
     }
 
-    /// 62.5 MB in half a second at 1 Gb/s, beside hosts that measured for a second.
+    /// 62.5 MB in half a second at 1 Gb/s, while the hosts measured for a second.
     #[test]
     fn a_port_is_used_by_what_it_sent_in_the_time_that_it_was_watched() {
         let port = PortResult {

@@ -1,13 +1,13 @@
-//! What the processes of an emulation tell each other, as JSON on their pipes.
+//! Messages between the processes of an emulation, as JSON on their pipes.
 
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-/// The port that every host listens on, in a network of its own.
+/// Port on which every host listens in its own network.
 pub const PORT: u16 = 48_700;
 
-/// Who moves the data.
+/// The transport that moves the data.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Stack {
     /// Our engine, with the scenario's algorithm.
@@ -21,20 +21,20 @@ pub enum Stack {
 pub struct Spec {
     /// Name of the run.
     pub name: String,
-    /// Who moves the data.
+    /// The transport that moves the data.
     pub stack: Stack,
-    /// How many hosts: nodes `h0`, `h1` and so on.
+    /// Number of hosts: nodes `h0`, `h1` and so on.
     pub hosts: u32,
-    /// How many switches: nodes `s0`, `s1` and so on.
+    /// Number of switches: nodes `s0`, `s1` and so on.
     pub switches: u32,
     /// The links.
     pub links: Vec<Link>,
-    /// Of each switch: host number and the switch by which it is reached; hosts of its own links
-    /// are left out.
+    /// For each switch: the number of a host and the switch through which it is reached. Hosts on the switch's own
+    /// links are left out.
     pub routes: Vec<Vec<Route>>,
     /// Longest IP packet, bytes.
     pub mtu: u32,
-    /// What each host does.
+    /// Specification of each host.
     pub agents: Vec<AgentSpec>,
 }
 
@@ -49,7 +49,7 @@ pub struct Link {
     pub ab: Port,
     /// The port of `b` towards `a`.
     pub ba: Port,
-    /// What netem adds to it in each direction, ns; 0 if the kernel's own delay is all there is.
+    /// Delay that netem adds in each direction, ns; 0 if the kernel's own delay suffices.
     pub delay_ns: u64,
 }
 
@@ -63,7 +63,7 @@ pub enum Node {
 }
 
 impl Node {
-    /// The name of its network namespace.
+    /// Returns the name of the node's network namespace.
     pub fn namespace(self) -> String {
         match self {
             Self::Host(n) => format!("h{n}"),
@@ -72,18 +72,18 @@ impl Node {
     }
 }
 
-/// An egress port. Only a switch's is shaped.
+/// An egress port. Only ports of switches are shaped.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Port {
-    /// What people call it: "switch 0 -> host 3".
+    /// Name for people: "switch 0 -> host 3".
     pub name: String,
-    /// Bit/s.
+    /// Rate, bit/s.
     pub rate: u64,
-    /// Bytes; `None` is unlimited.
+    /// Buffer, bytes; `None` is unlimited.
     pub buffer: Option<u64>,
 }
 
-/// How a switch reaches a host behind another switch.
+/// Route of a switch to a host behind another switch.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub struct Route {
     /// The host.
@@ -94,14 +94,14 @@ pub struct Route {
     pub link: usize,
 }
 
-/// What the process of one host does.
+/// Specification of the process of one host.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct AgentSpec {
-    /// Its number.
+    /// Number of the host.
     pub host: u32,
-    /// The cores that its threads run on; any if empty.
+    /// Cores on which its threads run; any core if empty.
     pub cores: Vec<usize>,
-    /// A congestion control of the kernel's TCP, if that is to move the data.
+    /// Congestion control of the kernel's TCP, if TCP moves the data.
     pub tcp: Option<String>,
     /// A line of a key file.
     pub key: String,
@@ -113,55 +113,56 @@ pub struct AgentSpec {
     pub mtu: u32,
     /// Rate of its link, bit/s.
     pub line_rate: u64,
-    /// Ops per flow, at most.
+    /// Maximum number of outstanding ops per flow.
     pub max_ops: u32,
-    /// Largest op of anybody, bytes.
+    /// Largest op of any host, bytes.
     pub largest_op: u64,
-    /// Nanoseconds that its engine spends on each packet it receives; it has a thread for that.
+    /// Nanoseconds that the engine spends on each received packet; if not 0, the engine has its own thread for that.
     pub receive_packet_ns: u64,
-    /// What it sends.
+    /// Flows that the host sends.
     pub flows: Vec<FlowSpec>,
-    /// Of the start-up, not measured, ns.
+    /// Duration of the warm-up, which is not measured, ns.
     pub warmup_ns: u64,
-    /// From start to end, ns.
+    /// Time from the start to the end, ns.
     pub duration_ns: u64,
-    /// Longest time after the end in which ops of the measured time can end, ns.
+    /// Longest time after the end in which ops of the measured time may end, ns.
     pub drain_ns: u64,
 }
 
 /// A flow and its ops.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct FlowSpec {
-    /// Number among all flows of the run.
+    /// Number of the flow among all flows of the run.
     pub index: usize,
     /// The peer.
     pub to: u32,
-    /// What the ops do.
+    /// Kind of the ops.
     pub op: OpName,
-    /// How many of what size, and when.
+    /// Number, sizes and times of the ops.
     pub load: LoadSpec,
-    /// First op, ns after the start.
+    /// Time of the first op, ns after the start.
     pub start_ns: u64,
-    /// No op begins from here on, ns after the start.
+    /// Time from which no op is submitted, ns after the start.
     pub stop_ns: u64,
 }
 
-/// Which ops a flow has.
+/// The ops of a flow.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub enum LoadSpec {
-    /// A closed loop: so many ops of `size` bytes are under way, each followed by the next.
+    /// A closed loop: `outstanding` ops of `size` bytes are outstanding, and each completion is followed by the next
+    /// op.
     Closed {
         /// Payload of each, bytes.
         size: u64,
-        /// Ops under way.
+        /// Number of outstanding ops.
         outstanding: u32,
     },
-    /// An open loop: ops by their times, ns after the start, and sizes, bytes.
+    /// An open loop: ops with their times, ns after the start, and sizes, bytes.
     Open(Vec<(u64, u64)>),
 }
 
 impl LoadSpec {
-    /// Its largest op, bytes.
+    /// Returns the largest op of the flow, bytes.
     pub fn largest(&self) -> u64 {
         match self {
             Self::Closed { size, .. } => *size,
@@ -170,82 +171,82 @@ impl LoadSpec {
     }
 }
 
-/// What an op does.
+/// Kind of an op.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum OpName {
-    /// Into the peer's region.
+    /// A write to the peer's region.
     Write,
-    /// From the peer's region.
+    /// A read from the peer's region.
     Read,
-    /// To the peer's application.
+    /// A message to the peer's application.
     Message,
 }
 
-/// Values with how often each occurred, in microseconds.
+/// Values in microseconds, each with its number of occurrences.
 pub type Buckets = Vec<(f64, u64)>;
 
-/// What one host has measured after the warm-up.
+/// Measurements of one host after the warm-up.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct HostResult {
     /// Payload bytes of completed ops, by the flow's number in the run.
     pub bytes: BTreeMap<usize, u64>,
-    /// Of the measured time.
+    /// Duration of the measured time.
     pub seconds: f64,
     /// Packets that the engine declared lost.
     pub losses: u64,
-    /// Ops that failed, and why the first did.
+    /// Number of failed ops, and the reason of the first failure.
     pub failed: Option<String>,
     /// NIC-to-NIC RTT.
     pub fabric_rtt: Buckets,
     /// t6 - t1.
     pub end_to_end_rtt: Buckets,
-    /// Time in hosts.
+    /// Time in the hosts.
     pub endpoint_delay: Buckets,
-    /// Of ops submitted in the measured time, as the engine sees them.
+    /// Latencies of the ops submitted in the measured time, as the engine measures them.
     pub op_latency: Buckets,
     /// Ages of the ops submitted in the measured time that had not ended after the drain.
     pub unfinished_us: Vec<f64>,
-    /// Of all samples of all flows that send.
+    /// Samples of all flows that send.
     pub samples: Samples,
 }
 
-/// Sums over samples of algorithms' states; divide by `count`.
+/// Sums over the samples of the algorithms' states; divide by `count` for the mean.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 pub struct Samples {
-    /// How many.
+    /// Number of samples.
     pub count: u64,
-    /// Packets; 0 if the algorithm has no such window.
+    /// Fabric window, packets; 0 if the algorithm has no such window.
     pub fabric_cwnd: f64,
-    /// Packets; 0 if the algorithm has no such window.
+    /// Endpoint window, packets; 0 if the algorithm has no such window.
     pub endpoint_cwnd: f64,
-    /// Microseconds; 0 if the algorithm has no target.
+    /// Target delay, microseconds; 0 if the algorithm has no target.
     pub target_us: f64,
 }
 
-/// One port of a switch over the measured time.
+/// A switch port over the measured time.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct PortResult {
-    /// What people call it.
+    /// Name for people.
     pub name: String,
-    /// Its rate, bit/s.
+    /// Rate, bit/s.
     pub rate: u64,
     /// Bytes sent in the measured time.
     pub sent_bytes: u64,
     /// Packets dropped from the start to the end.
     pub drops: u64,
-    /// Bytes waiting, per sample.
+    /// Queued bytes, per sample.
     pub backlog: Vec<u64>,
 }
 
-/// What came out of a network.
+/// Results of a network.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Outcome {
-    /// By host.
+    /// Results by host.
     pub hosts: Vec<HostResult>,
-    /// Ports of switches.
+    /// Results by switch port.
     pub ports: Vec<PortResult>,
-    /// Time over which the ports sent what they have sent, from the first look at them to the last one, seconds.
+    /// Time over which the ports' bytes were counted, from the first read to the last one, seconds.
     pub watched_seconds: f64,
-    /// RTTs that the kernel's TCP states, microseconds, per sample and connection.
+    /// RTTs that the kernel's TCP reports, microseconds, per sample and connection.
     pub tcp_rtt_us: Vec<f64>,
 }

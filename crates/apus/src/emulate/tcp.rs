@@ -15,17 +15,17 @@ use super::network::socket;
 use super::spec::{AgentSpec, FlowSpec, HostResult, LoadSpec, PORT};
 use crate::agent::say;
 
-/// Bytes of one call.
+/// Bytes per call.
 const CHUNK: usize = 64 << 10;
 
-/// Bytes received of each flow while they count.
+/// Received bytes of each flow while they are counted.
 #[derive(Default)]
 struct Counts {
     measuring: AtomicBool,
     flows: Mutex<BTreeMap<usize, Arc<AtomicU64>>>,
 }
 
-/// Each flow is a stream; the receiver counts.
+/// Runs the host. Each flow is a stream; the receiver counts the bytes.
 pub fn run(spec: &AgentSpec, next: &mut dyn FnMut() -> Option<String>) -> Result<(), String> {
     let counts = Arc::new(Counts::default());
     let listener = TcpListener::bind(SocketAddr::from(([0, 0, 0, 0], PORT)))
@@ -85,7 +85,7 @@ pub fn run(spec: &AgentSpec, next: &mut dyn FnMut() -> Option<String>) -> Result
     conclude(&result, next)
 }
 
-/// Sends without end, or the ops of an open loop at their times.
+/// Sends without end, or sends the ops of an open loop at their times.
 fn send(flow: &FlowSpec, stream: &mut TcpStream, begin: Instant) -> io::Result<()> {
     let wait = |until: u64| {
         thread::sleep(Duration::from_nanos(until).saturating_sub(begin.elapsed()));
@@ -108,14 +108,14 @@ fn send(flow: &FlowSpec, stream: &mut TcpStream, begin: Instant) -> io::Result<(
                     left -= next;
                 }
             }
-            // The stream stays open: what is under way still counts.
+            // The stream stays open, because bytes in flight still count.
             wait(flow.stop_ns);
         }
     }
     Ok(())
 }
 
-/// Takes all that comes by a stream, whose first bytes name its flow.
+/// Receives all bytes of a stream; the first bytes name the flow.
 fn receive(mut stream: TcpStream, counts: &Counts) {
     let mut index = [0; 8];
     if stream.read_exact(&mut index).is_err() {

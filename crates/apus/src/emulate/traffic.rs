@@ -1,4 +1,4 @@
-//! From the connections of a run to the flows of a host's process.
+//! Translates the connections of a run to the flows of a host's process.
 
 use apus_scenario::{ConnectionPlan, Plan};
 use apus_sim::plan::{Load, OpType};
@@ -6,17 +6,17 @@ use apus_units::Time;
 
 use super::spec::{FlowSpec, LoadSpec, OpName};
 
-/// The payload of a connection's largest op.
+/// Returns the payload of a connection's largest op.
 pub(super) fn largest_op(connection: &ConnectionPlan) -> u64 {
     load(connection).map_or(0, |load| load.largest())
 }
 
-/// Times are from the start.
+/// Returns a time in nanoseconds after the start.
 fn ns(time: Time) -> u64 {
     time.since(Time::ZERO).as_ps() / 1_000
 }
 
-/// What a connection submits, if that can be emulated.
+/// Returns the load of a connection, if it can be emulated.
 fn load(connection: &ConnectionPlan) -> Option<LoadSpec> {
     match &connection.load {
         Load::Closed { size, outstanding } => {
@@ -30,7 +30,7 @@ fn load(connection: &ConnectionPlan) -> Option<LoadSpec> {
     }
 }
 
-/// The flows that a host begins.
+/// Returns the flows that a host starts.
 pub(super) fn flows(plan: &Plan, host: u32) -> Vec<FlowSpec> {
     let own = plan.connections.iter().enumerate().filter(|(_, c)| c.from.get() == host);
     let flow = |(index, connection): (usize, &ConnectionPlan)| {

@@ -1,4 +1,4 @@
-//! From a run of a scenario to a network of namespaces.
+//! Translates a run of a scenario to a network of namespaces.
 
 use apus_fabric::{Buffer, Node as FabricNode};
 use apus_scenario::Setup;
@@ -11,10 +11,10 @@ use super::check::{SHORT_DELAY, SLOW_RECEIVER, check_fabric, check_traffic, chec
 use super::spec::{AgentSpec, FlowSpec, Link, Node, OpName, Port, Route, Spec, Stack};
 use super::traffic::{flows, largest_op};
 
-/// The network of a run, for our engine.
+/// Returns the network of a run, for our engine.
 ///
 /// # Errors
-/// Each thing that cannot be emulated, by its key.
+/// Every property that cannot be emulated, by its key.
 pub fn spec(setup: &Setup, plan: &Plan, key: &str, cipher: Cipher) -> Result<Spec, Vec<String>> {
     let mut problems = Vec::new();
     check_fabric(plan, &mut problems);
@@ -39,7 +39,7 @@ pub fn spec(setup: &Setup, plan: &Plan, key: &str, cipher: Cipher) -> Result<Spe
     let slow = plan.host.engine.map_or(Span::ZERO, |costs| costs.receive_packet);
     let agents = (0..plan.topology.hosts).map(|host| {
         let flows: Vec<FlowSpec> = flows(plan, host);
-        // A host that sends as well needs its thread for that.
+        // If the host also sends, its thread is needed for that.
         let slow = slow >= SLOW_RECEIVER && flows.is_empty();
         let cost =
             plan.host.engine.filter(|_| slow).map_or(0, |c| c.receive_packet.as_ps() / 1_000);
@@ -73,10 +73,10 @@ pub fn spec(setup: &Setup, plan: &Plan, key: &str, cipher: Cipher) -> Result<Spe
     })
 }
 
-/// The same network with the kernel's TCP in place of our engine.
+/// Returns the same network with the kernel's TCP in place of our engine.
 ///
 /// # Errors
-/// If the traffic is nothing that a byte stream does.
+/// If a byte stream cannot carry the traffic.
 pub fn with_tcp(spec: &Spec, congestion_control: &str) -> Result<Spec, String> {
     let mut spec = spec.clone();
     spec.stack = Stack::Tcp(congestion_control.to_owned());
@@ -124,13 +124,13 @@ fn link(topology: &Topology, link: &LinkSpec) -> Link {
     }
 }
 
-/// The next switch on the only shortest path from each switch to each host.
+/// Returns the next switch on the only shortest path from each switch to each host.
 fn routes(topology: &Topology, problems: &mut Vec<String>) -> Vec<Vec<Route>> {
     let switches = topology.switches.len();
     let mut routes: Vec<Vec<Route>> = vec![Vec::new(); switches];
     let ends = |link: &LinkSpec| (node(link.a), node(link.b));
     for host in 0..topology.hosts {
-        // Breadth first from the switch that has the host.
+        // Breadth-first search from the switch of the host.
         let mut hops: Vec<Option<u32>> = vec![None; switches];
         let first = topology.links.iter().map(ends).find_map(|(a, b)| match (a, b) {
             (Node::Host(h), Node::Switch(s)) | (Node::Switch(s), Node::Host(h)) if h == host => {

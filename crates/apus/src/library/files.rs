@@ -1,4 +1,4 @@
-//! The scenario files that are part of the program.
+//! The scenario files that the executable contains.
 
 macro_rules! files {
     ($($name:literal)+) => {

@@ -25,8 +25,8 @@ fn scenarios_can_be_read_and_have_their_names() {
     }
 }
 
-/// Reproductions state their parameters: a rule that derives a parameter from the network changes
-/// none of them.
+/// Reproductions state their parameters explicitly, so rules that derive a parameter from the network change none of
+/// them.
 #[test]
 fn experiments_run_with_explicit_or_default_parameters() {
     let mut derived = Vec::new();
@@ -52,7 +52,7 @@ fn experiments_run_with_explicit_or_default_parameters() {
     assert!(derived.is_empty(), "{derived:#?}");
 }
 
-/// Every scenario file is listed here, and every listed file is one.
+/// The list contains every scenario file, and every listed file exists.
 #[test]
 fn every_scenario_file_is_listed() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("scenarios");
@@ -72,8 +72,8 @@ fn every_scenario_file_is_listed() {
     assert_eq!(files, listed);
 }
 
-/// One set of parameters and one host model serve all figures: whatever differs is counted
-/// here, so that another override is a decision.
+/// All figures share one set of parameters and one host model. Every override is counted here, so that a further one is
+/// a deliberate decision.
 #[test]
 fn overrides_are_counted() {
     let list: Vec<String> = scenarios(false)

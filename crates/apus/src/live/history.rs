@@ -1,34 +1,34 @@
-//! What a run has done so far, in a bounded number of points.
+//! Course of a run so far, in a bounded number of points.
 
 use apus_sim::monitor::State;
 use apus_units::Span;
 
-/// Largest number of points. Rationale: twice the columns of a wide terminal.
+/// Maximum number of points. Rationale: twice the columns of a wide terminal.
 const POINTS: usize = 512;
 
-/// A mean over a part of the simulated time.
+/// Mean over a part of the simulated time.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Point {
     /// Simulated time at the end of the part.
     pub until: Span,
-    /// Payload delivered within it, in bytes.
+    /// Payload delivered within the part, in bytes.
     pub bytes: u64,
-    /// Bytes in all ports at its end.
+    /// Bytes in all ports at the end of the part.
     pub queued: u64,
 }
 
-/// States of a run over its time. If there are too many, two become one.
+/// States of a run over time. If there are too many, pairs of neighbours are merged.
 #[derive(Debug, Default)]
 pub struct History {
     points: Vec<Point>,
-    /// Number of states in a point, and in the last point.
+    /// Number of states per point, and in the last point.
     per_point: u32,
     in_last: u32,
     last: State,
 }
 
 impl History {
-    /// Adds a state. One that is not later than the last is ignored.
+    /// Adds a state. A state that is not later than the last one is ignored.
     pub fn add(&mut self, state: State) {
         if state.simulated <= self.last.simulated {
             return;
@@ -90,7 +90,7 @@ mod tests {
         State { simulated: Span::from_us(us), delivered_bytes, queued_bytes, ..State::default() }
     }
 
-    /// 12,500 bytes per microsecond are 100 Gb/s, however many states a point has.
+    /// 12,500 bytes per microsecond are 100 Gb/s, regardless of the number of states per point.
     #[test]
     fn the_goodput_is_that_of_the_states_after_points_were_joined() {
         let mut history = History::default();

@@ -1,4 +1,4 @@
-//! `apus run --live`: a terminal shows the state of the runs while they go on.
+//! `apus run --live`: shows the state of the runs on a terminal while they execute.
 
 mod history;
 mod panel;
@@ -24,10 +24,10 @@ use crate::failure::{Failure, INTERRUPTED};
 use crate::progress::Tracker;
 use panel::Panel;
 
-/// Time between two pictures. Rationale: motion looks smooth, and a picture takes a millisecond.
+/// Time between two frames. Rationale: motion looks smooth, and drawing a frame takes a millisecond.
 const FRAME: Duration = Duration::from_millis(100);
 
-/// The terminal, which returns to its former state when this value is dropped.
+/// The terminal, which is restored when this value is dropped.
 struct Screen(Terminal<CrosstermBackend<std::io::Stderr>>);
 
 impl Screen {
@@ -48,7 +48,7 @@ impl Drop for Screen {
     }
 }
 
-/// Returns the terminal to its former state. Nothing is left to do if that fails.
+/// Restores the terminal. An error is ignored, as nothing more can be done.
 fn close() {
     let _ = execute!(stderr(), LeaveAlternateScreen);
     let _ = disable_raw_mode();
@@ -57,7 +57,7 @@ fn close() {
 /// Checks that standard error is a terminal.
 ///
 /// # Errors
-/// If it is none.
+/// If standard error is not a terminal.
 pub fn check_terminal() -> Result<(), Failure> {
     if stderr().is_terminal() {
         return Ok(());
@@ -67,8 +67,8 @@ pub fn check_terminal() -> Result<(), Failure> {
     Err(Failure::Input(message.to_owned()))
 }
 
-/// Has `start` run the runs of `names` on another thread and shows their state until they end. Standard output stays
-/// free for the results. Warnings are printed at the end.
+/// Calls `start` on another thread to run the runs of `names`, and shows their state until they end. Standard output
+/// stays free for the results. Warnings are printed at the end.
 ///
 /// # Errors
 /// If the terminal cannot be used.
@@ -92,7 +92,7 @@ pub fn show<R: Send>(
         let runs = scope.spawn(|| start(&own, &|step| tracker.on_step(step)));
         let mut drawn = Ok(());
         while !runs.is_finished() {
-            // After a failure of the terminal, the runs go on.
+            // If drawing fails, the runs continue.
             if drawn.is_ok() {
                 drawn = frame(&mut screen, &panel, tracker, watch);
             } else {
@@ -115,7 +115,7 @@ pub fn show<R: Send>(
     }
 }
 
-/// Draws a picture and obeys the keys until the next one.
+/// Draws a frame and handles keys until the next frame is due.
 fn frame(
     screen: &mut Screen,
     panel: &Mutex<Panel>,
@@ -145,7 +145,7 @@ fn frame(
     Ok(())
 }
 
-/// Ends the runs at their next step; the second time, as with Ctrl-C elsewhere, the process.
+/// Ends the runs at their next step. The second call ends the process, like a second Ctrl-C.
 fn end(watch: &Watch) {
     if watch.stop.swap(true, Ordering::Relaxed) {
         close();

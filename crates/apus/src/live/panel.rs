@@ -1,4 +1,4 @@
-//! The picture: progress, goodput and queues over time, the longest queues, links by utilisation, counts.
+//! Layout of the display: progress, goodput and queues over time, the longest queues, links by utilisation, counts.
 
 use apus_sim::monitor::{State, UTILISATION_CLASSES};
 use ratatui::Frame;
@@ -13,15 +13,15 @@ use ratatui::widgets::{
 
 use super::history::History;
 
-/// Number of warnings in the picture.
+/// Number of warnings on the display.
 const SHOWN_WARNINGS: usize = 2;
-/// Largest number of warnings that are kept. Rationale: more are in the results.
+/// Maximum number of warnings that are kept. Rationale: the results contain all of them.
 const KEPT_WARNINGS: usize = 20;
 
-/// What is known of the runs, and which of them is shown.
+/// State of the runs, and the run that is shown.
 pub struct Panel {
     runs: Vec<Run>,
-    /// The run that a key has chosen; without one, the last that told its state.
+    /// The run that the user selected by a key; if none, the last run that reported its state.
     chosen: Option<usize>,
     latest: usize,
     warnings: Vec<String>,
@@ -39,7 +39,7 @@ impl Panel {
         Self { runs, chosen: None, latest: 0, warnings: Vec::new() }
     }
 
-    /// Notes the state of a run.
+    /// Records the state of a run.
     pub fn note(&mut self, name: &str, state: State) {
         if let Some(at) = self.runs.iter().position(|run| run.name == name) {
             self.runs[at].history.add(state);
@@ -47,7 +47,7 @@ impl Panel {
         }
     }
 
-    /// Keeps a warning.
+    /// Records a warning.
     pub fn warn(&mut self, run: &str, what: &str) {
         match self.warnings.len() {
             0..KEPT_WARNINGS => self.warnings.push(format!("{run}: {what}")),
@@ -64,7 +64,7 @@ impl Panel {
         &self.warnings
     }
 
-    /// Shows the run `by` places further.
+    /// Selects the run that is `by` positions further.
     pub fn show_next(&mut self, by: isize) {
         let runs = self.runs.len() as isize;
         let shown = self.shown() as isize + by;
@@ -75,7 +75,7 @@ impl Panel {
         self.chosen.unwrap_or(self.latest)
     }
 
-    /// Draws the picture. `share` of all runs is done, as `progress` says in words.
+    /// Draws the display. `share` is the finished share of all runs, and `progress` describes it in words.
     pub fn draw(&self, frame: &mut Frame<'_>, share: f64, progress: &str, stops: bool) {
         let Some(run) = self.runs.get(self.shown()) else { return };
         let state = run.history.last();
@@ -125,7 +125,7 @@ impl Panel {
     }
 }
 
-/// A line of numbers over simulated milliseconds.
+/// Draws a line of numbers over simulated milliseconds.
 fn chart(frame: &mut Frame<'_>, area: Rect, title: &str, points: &[(f64, f64)], colour: Color) {
     let end = points.last().map_or(1.0, |&(at, _)| at);
     let most = points.iter().map(|&(_, value)| value).fold(0.0, f64::max);
@@ -144,7 +144,7 @@ fn chart(frame: &mut Frame<'_>, area: Rect, title: &str, points: &[(f64, f64)], 
     frame.render_widget(chart, area);
 }
 
-/// The ports with the longest queues.
+/// Returns the table of the ports with the longest queues.
 fn queues(state: &State) -> Table<'_> {
     let row = |queue: &apus_sim::monitor::QueueState| {
         Row::new([
@@ -163,7 +163,7 @@ fn queues(state: &State) -> Table<'_> {
         .block(Block::bordered().title(" longest queues "))
 }
 
-/// Number of ports by utilisation since the last state.
+/// Returns the number of ports by utilisation since the last state.
 fn utilisation(state: &State) -> BarChart<'_> {
     let width = 100 / UTILISATION_CLASSES;
     let bar = |(class, &count): (usize, &u64)| {
@@ -199,7 +199,7 @@ mod tests {
 
     use super::*;
 
-    /// The picture of a panel as lines of text.
+    /// Returns the display of a panel as lines of text.
     fn picture(panel: &Panel, width: u16, height: u16) -> Vec<String> {
         let mut terminal = Terminal::new(TestBackend::new(width, height)).expect("terminal");
         terminal.draw(|frame| panel.draw(frame, 0.25, "mine: 1.0 of 4.0 ms", false)).expect("draw");

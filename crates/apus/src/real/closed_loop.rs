@@ -1,4 +1,4 @@
-//! Flows that keep a number of ops outstanding, as `apus perf` and `apus bench udp` load them.
+//! Closed loops: flows with a constant number of outstanding ops, as `apus perf` and `apus bench udp` use them.
 
 use std::time::{Duration, Instant};
 
@@ -6,58 +6,59 @@ use apus_udp::{Completion, Connection, Host, Request, async_channel};
 
 use crate::failure::Failure;
 
-/// How a loop waits for completions.
+/// How a closed loop waits for completions.
 #[derive(Clone, Copy)]
 pub enum Wait {
-    /// By a call that waits, at most for this time between two calls of [`Ops::check`].
+    /// By a blocking call of at most this duration, with a call of [`Ops::check`] in between.
     Block(Duration),
-    /// By driving the engine of a host in inline mode, without sleeping.
+    /// By running the engine of a host in inline mode, without sleeping.
     Drive,
 }
 
 /// A load in a closed loop.
 pub struct ClosedLoop<'a> {
-    /// Its host.
+    /// The host.
     pub host: &'a Host,
-    /// Its flows: connection, and number of the flow within the connection.
+    /// Flows: the connection, and the number of the flow within it.
     pub flows: Vec<(&'a Connection, usize)>,
     /// Outstanding ops of each flow.
     pub outstanding: usize,
     /// Time in which ops are submitted.
     pub duration: Duration,
-    /// Time after it in which they may end.
+    /// Longest time afterwards in which these ops may end.
     pub drain: Duration,
-    /// How to wait.
+    /// How to wait for completions.
     pub wait: Wait,
 }
 
 /// The ops of a load.
 pub trait Ops {
-    /// Returns the op with this number, counted from 0 over all flows, for a flow.
+    /// Returns the op with number `number` for a flow; ops are counted from 0 over all flows.
     fn request(&mut self, flow: usize, number: u64) -> Request;
 
-    /// Records the end of an op `elapsed` after the start. `in_time` is `false` in the drain.
+    /// Records the end of an op `elapsed` after the start. `in_time` is `false` during the drain.
     fn on_end(&mut self, flow: usize, elapsed: Duration, latency: Duration, in_time: bool);
 
-    /// Runs after every completion and after every wait without one, `elapsed` after the start; an error ends the load.
-    /// `in_time` is `false` in the drain.
+    /// Called after every completion and after every wait without one, `elapsed` after the start. An error ends the
+    /// load. `in_time` is `false` during the drain.
     fn check(&mut self, elapsed: Duration, in_time: bool) -> Result<(), Failure>;
 }
 
-/// What a load has done.
+/// Results of a load.
 pub struct Outcome {
     /// Time in which ops were submitted, seconds.
     pub seconds: f64,
-    /// Ops of each flow that ended in this time.
+    /// Ops of each flow that ended in that time.
     pub ops: Vec<u64>,
-    /// Flow and submission of each op that has not ended.
+    /// Flow and submission time of each unfinished op.
     pub unfinished: Vec<(usize, Instant)>,
-    /// Why the load ended early.
+    /// Reason why the load ended early.
     pub failure: Option<Failure>,
 }
 
 impl ClosedLoop<'_> {
-    /// Runs the load. `started` is called with the start: the duration counts from then, and the first ops have been submitted.
+    /// Runs the load. Calls `started` with the time of the start, from which the duration counts; the first ops have
+    /// then been submitted.
     ///
     /// # Errors
     /// If the first ops cannot be submitted. Later errors are part of the outcome.
@@ -69,7 +70,7 @@ impl ClosedLoop<'_> {
         let slots = self.flows.len() * self.outstanding;
         let (queue, ends) = async_channel::bounded::<Completion>(slots);
         let mut number = 0;
-        // An op is identified by its slot: its flow, and its place among the flow's outstanding ops.
+        // An op is identified by its slot: its flow, and its index among the outstanding ops of the flow.
         let mut submit = |slot: usize, ops: &mut O| {
             let index = slot / self.outstanding;
             let (connection, flow) = self.flows[index];
@@ -89,7 +90,7 @@ impl ClosedLoop<'_> {
         let mut outstanding = slots;
         started(ops, from);
         let mut per_flow = vec![0u64; self.flows.len()];
-        // Length of the measurement, once it is over and the drain has begun.
+        // Length of the measured time, once it has ended and the drain has begun.
         let mut measured: Option<Duration> = None;
         let mut failure = None;
         loop {
@@ -141,7 +142,7 @@ impl ClosedLoop<'_> {
         Ok(Outcome { seconds, ops: per_flow, unfinished, failure })
     }
 
-    /// Returns the next completion, if there is one soon.
+    /// Returns the next completion, if one arrives soon.
     fn next(&self, ends: &async_channel::Receiver<Completion>) -> Option<Completion> {
         if let Ok(end) = ends.try_recv() {
             return Some(end);

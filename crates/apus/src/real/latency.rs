@@ -1,4 +1,4 @@
-//! Latencies that the commands of the real transport report: always with the ops that had not ended.
+//! Latencies that the commands of the real transport report, always including unfinished ops.
 
 use apus_sim::bounds::{Bounds, percentile};
 use apus_udp::{Histogram, Host, Stats};
@@ -6,18 +6,18 @@ use serde::Serialize;
 
 use crate::text::{self, number};
 
-/// Latencies of ops, microseconds. `null` is a number that unfinished ops make uncertain by more than 1 %.
+/// Latencies of ops, microseconds. A number is `null` if unfinished ops make it uncertain by more than 1 %.
 #[derive(Debug, Serialize)]
 pub struct Latency {
     #[serde(flatten)]
     value: Numbers,
-    /// Lower bounds: the unfinished ops ended now.
+    /// Lower bounds: the unfinished ops end now.
     lower: Numbers,
     /// Upper bounds: the unfinished ops never end; `null` is unbounded.
     upper: Numbers,
-    /// Ops that had not ended.
+    /// Number of unfinished ops.
     unfinished: usize,
-    /// Age of the oldest of them; 0 if there are none.
+    /// Age of the oldest unfinished op; 0 if there are none.
     oldest_unfinished_us: f64,
     #[serde(skip)]
     bounds: [Option<Bounds>; 5],
@@ -33,7 +33,7 @@ struct Numbers {
 }
 
 impl Latency {
-    /// Sums up the latencies of ops that ended and the ages of the others, microseconds.
+    /// Summarises the latencies of ended ops and the ages of unfinished ones, microseconds.
     pub fn new(mut ended: Vec<f64>, open: &[f64]) -> Self {
         ended.sort_by(f64::total_cmp);
         let ended: Vec<(f64, u64)> = ended.into_iter().map(|latency| (latency, 1)).collect();
@@ -53,7 +53,7 @@ impl Latency {
         }
     }
 
-    /// One line for people, and a second one if ops had not ended.
+    /// Returns one line for people, and a second one if there are unfinished ops.
     pub fn text(&self) -> String {
         let [min, p50, p90, p99, max] =
             self.bounds.map(|bounds| bounds.map_or_else(|| "-".to_owned(), text::bounds));
@@ -69,7 +69,7 @@ impl Latency {
     }
 }
 
-/// Delays of acknowledged packets, as Swift divides them (§3.3); within [`apus_udp::Histogram::RESOLUTION`].
+/// Delays of acknowledged packets, as Swift divides them (§3.3), to within [`apus_udp::Histogram::RESOLUTION`].
 #[derive(Debug, Serialize)]
 pub struct Delays {
     fabric_p50_us: Option<f64>,
@@ -79,7 +79,7 @@ pub struct Delays {
 }
 
 impl Delays {
-    /// Delays that all engines of the host have recorded.
+    /// Returns the delays that all engines of the host have recorded.
     pub fn of(host: &Host) -> Self {
         Self::over(|| host.stats())
     }
@@ -99,7 +99,7 @@ impl Delays {
         }
     }
 
-    /// Two lines for people.
+    /// Returns two lines for people.
     pub fn text(&self) -> String {
         let us = |value: Option<f64>| value.map_or_else(|| "-".to_owned(), number);
         format!(
@@ -119,7 +119,7 @@ mod tests {
 
     use super::{Delays, Latency};
 
-    /// One engine recorded 10 us once, the other one 1000 us three times: the median is of the second.
+    /// One engine recorded 10 us once, the other one 1000 us three times: the median is a value of the second.
     #[test]
     fn delays_are_those_of_all_engines() {
         let engines = [Stats::default(), Stats::default()];
@@ -131,7 +131,7 @@ mod tests {
         assert_eq!(delays.endpoint_p50_us, None);
     }
 
-    /// Of a hundred ops, 98 took 1 to 98 us and two have waited for 500 us: the 99th is one of these.
+    /// Of a hundred ops, 98 took 1 to 98 us and two are unfinished after 500 us: the 99th percentile is one of the two.
     #[test]
     fn unfinished_ops_bound_the_percentiles_that_they_may_change() {
         let latency = Latency::new((1..=98).map(f64::from).collect(), &[500.0, 400.0]);

@@ -1,4 +1,4 @@
-//! The log of the transport's commands, on standard error.
+//! Log of the transport's commands, on standard error.
 
 use std::ffi::OsStr;
 use std::io::stderr;
@@ -12,7 +12,7 @@ use tracing_subscriber::util::SubscriberInitExt;
 
 use crate::failure::Failure;
 
-/// Environment variable of the filter, as in other programs that log by `tracing`.
+/// Environment variable with the filter, as in other programs that log with `tracing`.
 const VARIABLE: &str = "RUST_LOG";
 
 /// Format of a line of the log.
@@ -37,7 +37,7 @@ pub struct LogOptions {
 }
 
 impl LogOptions {
-    /// Begins to log. Has an effect once per process.
+    /// Starts logging. Only the first call in a process has an effect.
     pub fn install(&self) -> Result<(), Failure> {
         let filter = match &self.filter {
             Some(filter) => filter.clone(),
@@ -60,7 +60,7 @@ impl LogOptions {
     }
 }
 
-/// Reads the variable. Absent or empty it is warn.
+/// Reads the variable. If it is absent or empty, the level is warn.
 fn filter_of_variable(value: Option<&OsStr>) -> Result<Targets, Failure> {
     let value = value.unwrap_or_default();
     let fail = |why: String| Failure::Input(format!("{VARIABLE}={}: {why}", value.display()));
@@ -71,7 +71,7 @@ fn filter_of_variable(value: Option<&OsStr>) -> Result<Targets, Failure> {
     }
 }
 
-/// Reads `--log`. Other than RUST_LOG it has nothing without effect: each target is one of Apus.
+/// Reads `--log`. Unlike in RUST_LOG, every part must have an effect: each target must be one of Apus.
 fn filter(text: &str) -> Result<Targets, String> {
     for part in text.split(',') {
         let target = part.split('=').next().unwrap_or(part).trim();

@@ -28,7 +28,7 @@ use clap::{Args, ValueEnum};
 
 use crate::failure::Failure;
 
-/// Port of `apus serve`.
+/// Default port of `apus serve`.
 pub const PORT: u16 = 48_700;
 
 /// Which thread drives the engine.
@@ -62,7 +62,7 @@ pub struct Basics {
 }
 
 impl Basics {
-    /// Returns the keys of the file, or none with `--insecure`; `None` without either option.
+    /// Returns the keys of the file, or no keys with `--insecure`; `None` if neither option is given.
     pub fn keys(&self) -> Result<Option<KeyRing>, Failure> {
         if let Some(path) = &self.key_file {
             let keys = keyfile::read(path).map_err(|e| Failure::Input(e.to_string()))?;
@@ -75,7 +75,7 @@ impl Basics {
         Ok(Some(KeyRing::insecure()))
     }
 
-    /// Returns the settings of a host at the address `listen`.
+    /// Returns the settings of a host that listens at `listen`.
     pub fn config(&self, listen: SocketAddr, keys: KeyRing) -> Result<Config, Failure> {
         let mut config = Config::new(listen, keys).map_err(failure)?;
         config.max_mtu = self.mtu;
@@ -87,12 +87,12 @@ impl Basics {
     }
 }
 
-/// Returns the bytes of an option, each with this value.
+/// Returns as many bytes as an option gives, each with this value.
 ///
 /// # Errors
-/// The system does not have the memory.
+/// If the system does not have enough memory.
 fn filled(option: &str, bytes: usize, value: u8) -> Result<Vec<u8>, Failure> {
-    // `vec!` ends the process if there is not enough.
+    // `vec!` would abort the process if the memory is insufficient.
     Vec::<u8>::new().try_reserve_exact(bytes).map_err(|_| {
         Failure::Input(format!(
             "{option} {bytes}: the system does not have this memory; give fewer bytes"
@@ -101,7 +101,7 @@ fn filled(option: &str, bytes: usize, value: u8) -> Result<Vec<u8>, Failure> {
     Ok(vec![value; bytes])
 }
 
-/// Invalid settings are errors of the input; errors of the system are not.
+/// Converts a start error: invalid settings are errors of the input; errors of the system are not.
 pub fn failure(error: StartError) -> Failure {
     match error {
         StartError::Setting(what) => Failure::Input(what),
@@ -222,17 +222,17 @@ impl Common {
         Host::start(config).map_err(failure)
     }
 
-    /// Returns `true` if the command's own thread drives the engine.
+    /// Returns `true` if the command's own thread runs the engine.
     pub fn is_inline(&self) -> bool {
         self.mode == ModeName::Inline
     }
 
-    /// Returns the algorithm of every flow.
+    /// Returns the name of the algorithm of all flows.
     pub fn algorithm(&self) -> &str {
         self.algorithm.as_deref().unwrap_or("swift")
     }
 
-    /// Serves the host's metrics, if requested, until the result is dropped.
+    /// Serves the host's metrics, if requested, until the returned server is dropped.
     pub fn metrics(&self, host: &Host) -> Result<Option<Server>, Failure> {
         let Some(address) = self.metrics else { return Ok(None) };
         let metrics = host.metrics();
@@ -256,18 +256,18 @@ pub fn address(text: &str) -> Result<SocketAddr, Failure> {
     Ok(Peer::find(text)?.addresses[0])
 }
 
-/// A server that the user has named.
+/// A server that the user named.
 pub struct Peer {
     /// Host name or address.
     pub name: String,
-    /// Its port; the default is that of `apus serve`.
+    /// Port; the default is that of `apus serve`.
     pub port: u16,
-    /// Its addresses, the preferred one first.
+    /// Addresses, the preferred one first.
     pub addresses: Vec<SocketAddr>,
 }
 
 impl Peer {
-    /// Reads HOST or HOST:PORT, and looks up its addresses.
+    /// Reads HOST or HOST:PORT, and resolves the addresses.
     pub fn find(text: &str) -> Result<Self, Failure> {
         let wrong = |error: &dyn std::fmt::Display| {
             Failure::Input(format!("`{text}`: {error}; give HOST or HOST:PORT"))
@@ -288,7 +288,8 @@ impl Peer {
         Ok(Self { name, port, addresses })
     }
 
-    /// Connects to its addresses in turn until one answers, by this number of flows. Its name is looked up again.
+    /// Tries the addresses in turn until one answers, and connects with this number of flows. The name is resolved
+    /// again.
     pub fn connect(
         &self,
         host: &Arc<Host>,
@@ -304,7 +305,7 @@ impl Peer {
     }
 }
 
-/// Returns an unspecified address of the family of `peers`, or of both.
+/// Returns an unspecified address of the peers' address family, or of both families.
 pub fn any(peers: &[SocketAddr]) -> SocketAddr {
     if peers.iter().all(SocketAddr::is_ipv6) {
         (std::net::Ipv6Addr::UNSPECIFIED, 0).into()
@@ -315,7 +316,7 @@ pub fn any(peers: &[SocketAddr]) -> SocketAddr {
     }
 }
 
-/// First message of a server on a connection: its region and the length of the region.
+/// Returns the first message of a server on a connection: the key of its region and the region's length.
 pub fn greeting(connection: &Connection) -> Result<(RegionKey, u64), Failure> {
     let message = connection.receive().map_err(|end| Failure::Run(end.to_string()))?;
     let number = |at: usize| {
@@ -328,7 +329,7 @@ pub fn greeting(connection: &Connection) -> Result<(RegionKey, u64), Failure> {
     }
 }
 
-/// Reads a duration with its unit, which may be 0.
+/// Reads a duration with its unit; it may be 0.
 pub fn any_duration(text: &str) -> Result<Duration, String> {
     let span: apus_units::Span = text.parse().map_err(|e| format!("{e}"))?;
     Ok(Duration::from_nanos(span.as_ps() / 1_000))

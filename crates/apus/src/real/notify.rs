@@ -9,8 +9,8 @@ use std::os::unix::net::{SocketAddr, UnixDatagram};
 /// Environment variable with the path of the service manager's socket.
 const VARIABLE: &str = "NOTIFY_SOCKET";
 
-/// Sends a state such as `READY=1` to the service manager, if there is one. A failure is only logged: the service
-/// works without.
+/// Sends a state such as `READY=1` to the service manager, if there is one. A failure is only logged, because the
+/// service works without the notification.
 pub fn notify(state: &str) {
     let Some(path) = env::var_os(VARIABLE) else { return };
     if let Err(error) = send(path.as_bytes(), state) {

@@ -38,7 +38,7 @@ enum Kind {
 }
 
 impl Kind {
-    /// Returns the name in tables.
+    /// Returns the name that tables use.
     const fn name(self) -> &'static str {
         match self {
             Self::Write => "write",
@@ -91,25 +91,26 @@ pub struct Perf {
 
 #[derive(Serialize)]
 struct Results {
-    /// What was measured: kind of the ops, their size, flows per server, and ops under way per flow.
+    /// Measured ops: their kind and size, the flows per server, and the outstanding ops per flow.
     op: &'static str,
     size: usize,
     flows: u32,
     outstanding: usize,
-    /// Payload of a full data packet of this side to the servers, the smallest one of them; `null` if a connection has ended.
+    /// Payload of a full data packet to the servers, the smallest if they differ; `null` if a connection has ended.
     packet_bytes: Option<u64>,
-    /// The algorithm of this side's flows.
+    /// Algorithm of this side's flows.
     algorithm: Option<Algorithm>,
     seconds: f64,
     ops: u64,
     ops_per_second: f64,
     goodput_gbps: f64,
-    /// Of ops, from their submission until this command has their ends; those that ended in the drain included.
+    /// Latency of ops from their submission until this command receives their completions, including ops that ended in
+    /// the drain.
     #[serde(flatten)]
     latency: Latency,
     /// Jain's index of the flows' ops.
     jain: f64,
-    /// Why the measurement ended before its time, if it did.
+    /// Reason why the measurement ended early, if it did.
     partial: Option<String>,
     #[serde(flatten)]
     delays: Delays,
@@ -137,19 +138,20 @@ impl Algorithm {
 /// Bytes of a write or read.
 const DEFAULT_SIZE: usize = 1 << 20;
 
-/// Most ops under way over all flows. deviation: no source; far more than any host carries, in some 100 MB.
+/// Maximum number of outstanding ops over all flows. deviation: no source; far more than any host carries; they need
+/// about 100 MB.
 const MOST_UNDER_WAY: u64 = 1 << 20;
 
-/// How long the command waits for the end of an op before it looks for an interrupt.
+/// Longest wait for a completion before the command checks for an interrupt.
 const CHECK_EVERY: Duration = Duration::from_millis(10);
 
-/// The ops of a measurement, and what is recorded of them.
+/// Ops of a measurement, and their recorded results.
 struct Measured<'a> {
     command: &'a Perf,
     servers: &'a [(Connection, RegionKey)],
     payload: Bytes,
     watch: &'a Watch,
-    /// Microseconds.
+    /// Latencies, microseconds.
     latencies: Vec<f64>,
     record: Option<Record<'a>>,
     bar: ProgressBar,
@@ -166,7 +168,7 @@ impl Ops for Measured<'_> {
         }
     }
 
-    /// Of an op that ends in the drain the latency counts, but not the bytes.
+    /// If an op ends in the drain, its latency counts but its bytes do not.
     fn on_end(&mut self, flow: usize, elapsed: Duration, latency: Duration, in_time: bool) {
         let latency = Span::from_ns(latency.as_nanos() as u64);
         self.latencies.push(latency.as_secs_f64() * 1e6);
@@ -199,7 +201,7 @@ impl Ops for Measured<'_> {
 }
 
 impl Perf {
-    /// Returns the bytes that an op moves.
+    /// Returns the number of bytes that an op moves.
     fn size(&self) -> usize {
         match self.op {
             Kind::Write | Kind::Read => self.size.unwrap_or(DEFAULT_SIZE),
@@ -217,7 +219,7 @@ impl Perf {
                 format!("--size {size}: --op fetch-add moves words of 8 bytes; remove --size");
             return Err(Failure::Input(what));
         }
-        // Every op under way has a place in memory from the start on.
+        // Memory for every outstanding op is reserved at the start.
         let under_way = (self.peers.len() as u64)
             .checked_mul(self.flows.into())
             .and_then(|flows| flows.checked_mul(self.outstanding as u64));
@@ -228,7 +230,7 @@ impl Perf {
             )));
         }
         let peers = self.peers.iter().map(|p| Peer::find(p)).collect::<Result<Vec<_>, _>>()?;
-        // Shows before a long measurement that its results can be written.
+        // Before a long measurement, check that its results can be written.
         let dir = self.out.as_deref().map(OutputDir::renew).transpose().map_err(Failure::Input)?;
         let dir = dir.map(|dir| dir.with_tables(self.tables.format));
         let addresses: Vec<_> = peers.iter().flat_map(|peer| peer.addresses.clone()).collect();
@@ -284,8 +286,8 @@ impl Perf {
         ))
     }
 
-    /// Measures until the time is over, somebody interrupts, or an op fails, and lets ops that were submitted in time
-    /// end: what there is by then, and how the command ends if that was too early.
+    /// Measures until the time is over, the user interrupts, or an op fails; then lets the ops submitted in time end.
+    /// Returns the results so far, and the failure of the command if it ended early.
     fn measure(
         &self,
         (host, algorithm): (&apus_udp::Host, Option<Algorithm>),
@@ -361,7 +363,8 @@ impl Perf {
     }
 }
 
-/// Returns the payload of a full data packet to these servers, the smallest one of them; `None` if a connection has ended.
+/// Returns the payload of a full data packet to these servers, the smallest if they differ; `None` if a connection has
+/// ended.
 fn packet_bytes(servers: &[(Connection, RegionKey)]) -> Option<u64> {
     let payloads = servers.iter().map(|(connection, _)| Some(connection.paths().ok()?.payload));
     payloads.collect::<Option<Vec<u64>>>()?.into_iter().min()

@@ -1,4 +1,4 @@
-//! `apus ping`: round trips of small messages, with separate fabric and endpoint parts.
+//! `apus ping`: round trips of small messages, divided into fabric and endpoint delays.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -14,7 +14,7 @@ use crate::failure::Failure;
 use crate::interrupt::{self, Silence};
 use crate::output::{print, to_json};
 
-/// How long a pause lasts before the command looks for an interrupt.
+/// Longest pause before the command checks for an interrupt.
 const CHECK_EVERY: Duration = Duration::from_millis(20);
 
 /// Measure round trips of messages to an `apus serve`.
@@ -100,7 +100,7 @@ impl Ping {
         let results = Results {
             count: times_us.len(),
             size: self.size,
-            // A message without an answer is unfinished.
+            // A message without an answer counts as unfinished.
             latency: Latency::new(times_us, open_us.as_slice()),
             partial: failure.as_ref().map(Failure::to_string),
             delays: Delays::of(&host),

@@ -1,5 +1,5 @@
-//! Tables of `apus perf`: ops, flows and samples, with the columns of the simulator. Columns that
-//! only a simulator knows are empty.
+//! Tables of `apus perf`: ops, flows and samples, with the columns of the simulator. Columns that only the simulator
+//! can fill are empty.
 
 use std::time::{Duration, Instant};
 
@@ -15,22 +15,22 @@ use crate::tables::write_rows;
 /// Name of this host in the tables.
 const HERE: &str = "here";
 
-/// A flow that is recorded.
+/// A recorded flow.
 pub struct Recorded<'c> {
-    /// Its connection.
+    /// Connection of the flow.
     pub connection: &'c Connection,
-    /// Its place among the connection's flows.
+    /// Index of the flow within its connection.
     pub flow: usize,
 }
 
-/// An op that ended.
+/// A completed op.
 struct Op {
     flow: usize,
     complete_us: f64,
     latency_us: f64,
 }
 
-/// Rows during a measurement. Memory grows with the ops: 24 bytes each.
+/// Rows of a measurement. Memory grows by 24 bytes per op.
 pub struct Record<'c> {
     flows: Vec<Recorded<'c>>,
     algorithm: String,
@@ -39,14 +39,14 @@ pub struct Record<'c> {
     next: Duration,
     ops: Vec<Op>,
     samples: Vec<SampleRow>,
-    /// Bytes of ops that ended in the measured time, per flow: in all, and when the last sample was taken.
+    /// Bytes of ops that ended in the measured time, per flow: in total, and at the time of the last sample.
     delivered: Vec<(u64, u64)>,
-    /// Counters of each flow at the last sample, which stay when its connection ends.
+    /// Counters of each flow at the last sample; they remain after the connection ends.
     counters: Vec<FlowCounters>,
 }
 
 impl<'c> Record<'c> {
-    /// Returns a record of these flows, whose measurement began at `from`.
+    /// Returns a record of these flows; `from` is the start of the measurement.
     pub fn new(
         flows: Vec<Recorded<'c>>,
         algorithm: &str,
@@ -104,8 +104,8 @@ impl<'c> Record<'c> {
         Ok(())
     }
 
-    /// Writes the tables of a measurement that took `seconds` into a directory. `unfinished` has flow and submission
-    /// of each op that has not ended.
+    /// Writes the tables of a measurement of `seconds` into a directory. `unfinished` has the flow and the submission
+    /// time of each unfinished op.
     pub fn write(
         &self,
         dir: &OutputDir,
@@ -155,7 +155,7 @@ impl<'c> Record<'c> {
                 ..open(op.flow, op.complete_us - op.latency_us)
             }
         });
-        // The first ops were submitted before the measurement began.
+        // The first ops were submitted before the start of the measurement.
         let us = |at: Instant| at.saturating_duration_since(self.from).as_secs_f64() * 1e6;
         ended.chain(unfinished.iter().map(move |&(flow, at)| open(flow, us(at))))
     }
@@ -163,7 +163,7 @@ impl<'c> Record<'c> {
     fn flow_rows(&self, seconds: f64, unfinished: &[(usize, Instant)]) -> Vec<FlowRow> {
         let row = |(index, flow): (usize, &Recorded<'_>)| {
             let last = self.counters[index];
-            // Counters of a connection that has ended are those of its last sample.
+            // A connection that has ended has the counters of its last sample.
             let state = flow.connection.flow_state(flow.flow);
             let counters = state.map_or(last, |(_, counters)| counters);
             let (delivered, _) = self.delivered[index];

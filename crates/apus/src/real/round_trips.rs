@@ -1,4 +1,4 @@
-//! Round trips one after the other, as `apus ping` and `apus bench udp` measure them.
+//! Successive round trips, as `apus ping` and `apus bench udp` measure them.
 
 use std::time::{Duration, Instant};
 
@@ -9,17 +9,17 @@ use crate::failure::Failure;
 /// Round trips of one measurement.
 #[derive(Default)]
 pub struct RoundTrips {
-    /// Their durations, microseconds.
+    /// Durations of the completed round trips, microseconds.
     pub times_us: Vec<f64>,
-    /// Age of the one that failed, microseconds.
+    /// Age of the failed round trip, microseconds.
     pub open_us: Option<f64>,
-    /// Why the measurement ended early.
+    /// Reason why the measurement ended early.
     pub failure: Option<Failure>,
 }
 
-/// Measures round trips while `continues` returns `true`; its argument is the number of those that have ended. `pause`
-/// gets the duration of the last one and waits until the next one may begin, if there is a next one; `continues` is asked
-/// again after it.
+/// Measures round trips while `continues`, called with the number of completed round trips, returns `true`. Before each
+/// further round trip, calls `pause` with the duration of the last one, which waits until the next may begin, and then
+/// calls `continues` again.
 pub fn repeat(
     mut continues: impl FnMut(usize) -> Result<bool, Failure>,
     mut round_trip: impl FnMut() -> Result<(), String>,

@@ -61,7 +61,7 @@ impl Serve {
         } else {
             self.wait(&host, &greeting)
         };
-        // Connections are closed before the process ends.
+        // Closes all connections before the process ends.
         host.stop();
         match ended {
             Err(Failure::Run(_)) if shutdown.drained.load(Ordering::Relaxed) => Ok(()),
@@ -72,7 +72,7 @@ impl Serve {
         }
     }
 
-    /// Has the host accept the named peers only.
+    /// Makes the host accept the named peers only.
     fn limit_peers(&self, config: &mut Config) -> Result<(), Failure> {
         let names = self.accept.clone();
         if names.is_empty() {
@@ -90,7 +90,7 @@ impl Serve {
         Ok(())
     }
 
-    /// The thread that drives the engine answers every peer.
+    /// Waits for the end of the service; the thread that runs the engine answers every peer.
     fn wait(&self, host: &Host, greeting: &[u8]) -> Result<(), Failure> {
         loop {
             let next = host.accept().map_err(no_more)?;
@@ -100,12 +100,12 @@ impl Serve {
         }
     }
 
-    /// With the engine inline: this thread does all work.
+    /// Serves in inline mode: this thread does all the work.
     fn poll(&self, host: &Host, greeting: &[u8]) -> Result<(), Failure> {
         let mut connections: Vec<Connection> = Vec::new();
         loop {
             if connections.is_empty() {
-                // No peer to answer: wait for one.
+                // Without a peer to answer, wait for one.
                 let first = host.accept().map_err(no_more)?;
                 connections.extend(self.greet(first, greeting));
             }
@@ -131,7 +131,7 @@ impl Serve {
         }
     }
 
-    /// Sends the region to a peer; drops a connection that has already ended.
+    /// Sends the region to a peer; returns `None` if the connection has already ended.
     fn greet(&self, connection: Connection, greeting: &[u8]) -> Option<Connection> {
         let told = connection.submit(Request::message(greeting.to_vec()));
         told.ok().map(|_| connection)
@@ -142,16 +142,16 @@ fn no_more(error: ConnectError) -> Failure {
     Failure::Run(error.to_string())
 }
 
-/// How the command ends.
+/// State of the command's shutdown.
 #[derive(Default)]
 struct Shutdown {
-    /// Whether a signal has asked for it.
+    /// `true` if a signal has requested it.
     asked: AtomicBool,
-    /// Whether every connection ended in order.
+    /// `true` if every connection ended in order.
     drained: AtomicBool,
 }
 
-/// Drains the host on the first Ctrl-C or request to terminate, and stops it afterwards. The second one ends the process.
+/// Drains the host on the first Ctrl-C or request to terminate, and then stops it. The second one ends the process.
 fn drain_on_signal(host: &Arc<Host>, timeout: Duration) -> Result<Arc<Shutdown>, Failure> {
     let (shutdown, host) = (Arc::new(Shutdown::default()), Arc::downgrade(host));
     let state = Arc::clone(&shutdown);
@@ -168,7 +168,7 @@ fn drain_on_signal(host: &Arc<Host>, timeout: Duration) -> Result<Arc<Shutdown>,
                 host.stop();
             }
         };
-        // This thread has to notice the second signal.
+        // Another thread drains, because this thread must receive the second signal.
         if thread::Builder::new().name("apus-drain".to_owned()).spawn(drain).is_err() {
             host.stop();
         }
@@ -188,7 +188,7 @@ impl MessageReceiver for Echo {
     fn ended(&mut self, _: End) {}
 }
 
-/// Returns a message. An answer without room is dropped: the peer has stopped reading.
+/// Returns a message to its sender. An answer that does not fit is dropped, because the peer has stopped reading.
 pub fn answer(connection: &Connection, message: Message) {
     let _ = connection.submit_unreported(message.flow, Request::message(message.bytes));
 }

@@ -1,4 +1,4 @@
-//! Options of source ports, and what a connection says of them.
+//! Options of source ports, and their state in a connection.
 
 use apus_udp::session::MAX_PORTS;
 use apus_udp::{AckPath, Config, Connection, DEFAULT_PORTS, OnePort, SpreadSettings};
@@ -45,7 +45,7 @@ pub struct SpreadOptions {
 const _: () = assert!(DEFAULT_PORTS == 64 && MAX_PORTS == 256, "the help says so");
 
 impl SpreadOptions {
-    /// Puts the options into the settings of a host.
+    /// Applies the options to the settings of a host.
     pub fn apply(&self, config: &mut Config) -> Result<(), Failure> {
         let settings = SpreadSettings {
             balancer: self.balancer.clone(),
@@ -65,14 +65,14 @@ impl SpreadOptions {
 #[derive(Serialize)]
 pub struct SourcePorts {
     peer: String,
-    /// Number of ports by which packets leave.
+    /// Number of ports from which packets leave.
     usable: usize,
-    /// Why it is one, if it is.
+    /// Reason for a single port, if there is only one.
     one_port: Option<&'static str>,
     ports: Vec<SourcePort>,
 }
 
-/// What has become of the packets of a source port.
+/// Outcome of the packets of a source port.
 #[derive(Serialize)]
 struct SourcePort {
     port: u16,
@@ -85,7 +85,7 @@ struct SourcePort {
 }
 
 impl SourcePorts {
-    /// Returns those of a connection; `None` if its host has no balancer, or it has ended.
+    /// Returns the ports of a connection; `None` if its host has no balancer or the connection has ended.
     pub fn of(connection: &Connection) -> Option<Self> {
         let paths = connection.paths().ok().filter(|paths| paths.one_port != Some(OnePort::Off))?;
         let ports = paths.ports.iter().map(|port| {
@@ -108,7 +108,7 @@ impl SourcePorts {
         })
     }
 
-    /// Returns a line about them.
+    /// Returns a line that describes the ports.
     pub fn text(&self) -> String {
         let sent = || self.ports.iter().filter(|port| port.usable).map(|port| port.sent);
         let (least, most) = (sent().min().unwrap_or(0), sent().max().unwrap_or(0));

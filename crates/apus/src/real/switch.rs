@@ -1,4 +1,4 @@
-//! `apus switch`: a bottleneck in user space that takes part in an algorithm.
+//! `apus switch`: a user-space bottleneck that takes part in an algorithm.
 
 use std::fmt::Write as _;
 use std::net::SocketAddr;
@@ -14,7 +14,7 @@ use crate::failure::Failure;
 use crate::interrupt::{self, Silence};
 use crate::output::{print, to_json};
 
-/// Time after which the loop checks for Ctrl-C.
+/// Time between two checks for Ctrl-C.
 const SLICE: Duration = Duration::from_millis(100);
 
 /// Forward datagrams between clients and an `apus serve`, as a switch with the switch half of an algorithm.
@@ -65,7 +65,7 @@ impl SwitchCommand {
         self.begin(&switch)?;
         let watch = interrupt::watch(Silence(None))?;
         let mut total = Report::default();
-        // Nothing that happened before the first packet could be forwarded counts.
+        // Counts from before the time at which packets could be forwarded are discarded.
         switch.report();
         let mut reported = Instant::now();
         while !interrupt::interrupted(&watch) {
@@ -156,7 +156,7 @@ impl SwitchCommand {
     }
 }
 
-/// The lines of a port, for people.
+/// Returns the lines of a port, for people.
 fn text(report: &Report, direction: Direction) -> String {
     let port = report.port(direction);
     let PortCounters { received, sent, sent_bytes, marked, written, signals, max_queue, .. } =

@@ -1,4 +1,4 @@
-//! An op, followed to the queues in which it waited.
+//! Follows an op to the queues in which it waited.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,20 +10,20 @@ use serde_json::{Value, json};
 use super::second_run::{LONG, MARGIN, Target, gap};
 use super::{chain, short};
 
-/// Maximum number of packets, states of the flow and samples of a queue per op.
+/// Maximum number of packets, of states of the flow, and of samples of a queue, per op.
 const MAX_PACKETS: usize = 120;
 const MAX_STATES: usize = 160;
 const MAX_QUEUE: usize = 128;
 
-/// What the second run saw, by flow and by port.
+/// Observations of the second run, by flow and by port.
 pub(super) struct Seen<'r> {
     pub(super) recording: &'r Recording,
     events: BTreeMap<u32, Vec<&'r FlowEvent>>,
-    /// Packets of a port in the order in which they left it.
+    /// Packets of a port in the order in which they left the port.
     pub(super) at_port: BTreeMap<PortId, Vec<&'r Passed>>,
     /// Data packets of a flow.
     of_flow: BTreeMap<u32, Vec<&'r Passed>>,
-    /// Other packets of a flow: acknowledgements among them.
+    /// Other packets of a flow, including acknowledgements.
     others_of_flow: BTreeMap<u32, Vec<&'r Passed>>,
     queues: BTreeMap<PortId, Vec<(Time, u64)>>,
 }
@@ -86,16 +86,16 @@ pub(super) struct Sent<'r> {
     pub(super) offset: u64,
     pub(super) length: u32,
     pub(super) acked: Option<Time>,
-    /// Number of that acknowledgement.
+    /// Number of the acknowledgement.
     pub(super) ack: Option<u64>,
-    /// Of its acknowledgement: the time at the receiver, and the whole endpoint delay.
+    /// Time at the receiver and total endpoint delay, both from the acknowledgement.
     pub(super) sample: Option<(Span, Span)>,
     pub(super) trimmed: bool,
-    /// Ports that it left, in order.
+    /// Ports that the packet left, in order.
     pub(super) hops: Vec<&'r Passed>,
 }
 
-/// Returns what happened to an op, and adds the flows that it names to `flows`.
+/// Returns the history of an op, and adds the flows that it names to `flows`.
 pub(super) fn op(target: &Target, seen: &Seen<'_>, flows: &mut BTreeSet<u32>) -> Value {
     let flow = target.op.flow;
     flows.insert(flow);
@@ -201,8 +201,8 @@ pub(super) fn op(target: &Target, seen: &Seen<'_>, flows: &mut BTreeSet<u32>) ->
     })
 }
 
-/// Returns what the flow sent of other ops from the submission of an op to its own first packet: their number, their
-/// bytes in that time, and the size of the largest.
+/// Returns the transmissions of other ops by the same flow between the submission of the op and its own first packet:
+/// number of the ops, their bytes in that time, and the size of the largest.
 fn ahead(target: &Target, events: &[&FlowEvent], first: Time) -> Value {
     let mut ops: BTreeMap<u64, (u64, u64)> = BTreeMap::new();
     for event in events.iter().filter(|event| event.at >= target.submitted && event.at < first) {
@@ -219,16 +219,17 @@ fn ahead(target: &Target, events: &[&FlowEvent], first: Time) -> Value {
     json!([ops.len(), bytes, largest])
 }
 
-/// Returns the time after the submission in microseconds, to a nanosecond.
+/// Returns the time after the submission in microseconds, rounded to a nanosecond.
 fn us_after(submitted: Time, at: Time) -> f64 {
     let us = (at.as_ps() as f64 - submitted.as_ps() as f64) * 1e-6;
     (us * 1e3).round() / 1e3
 }
 
-/// Returns all transmissions of an op with their fates.
+/// Returns all transmissions of an op with their outcomes.
 fn transmissions<'r>(target: &Target, seen: &Seen<'r>, events: &[&FlowEvent]) -> Vec<Sent<'r>> {
     let mut sent: Vec<Sent<'r>> = Vec::new();
-    // An unfinished op has no number in the results: it is the first of its size that was sent after its submission.
+    // The results do not number unfinished ops, so this op is taken to be the first one of its size that was sent after
+    // its submission.
     let mut number = target.op.number;
     for event in events {
         match event.what {
@@ -291,7 +292,7 @@ fn transmissions<'r>(target: &Target, seen: &Seen<'r>, events: &[&FlowEvent]) ->
     sent
 }
 
-/// State of the flow: time, windows, target, smoothed RTT, and the delays of the acknowledgement.
+/// Returns the state of the flow: time, windows, target, smoothed RTT, and the delays of the acknowledgement.
 fn state(event: &FlowEvent, at: f64) -> Value {
     let us = |span: Option<Span>| span.map(|span| short(span.as_us_f64()));
     let sample = match event.what {
@@ -311,8 +312,9 @@ fn state(event: &FlowEvent, at: f64) -> Value {
     ])
 }
 
-/// Returns how long the flow waited for timeouts of lost packets before `first`: from the last acknowledgement or the timeout before
-/// to the first packet after each timeout. A timeout before the first recorded event of the flow is not known.
+/// Returns how long the flow waited for timeouts of lost packets before `first`. A wait lasts from the last
+/// acknowledgement or the previous timeout to the first packet after each timeout. Timeouts before the first recorded
+/// event of the flow are unknown.
 fn stalled(target: &Target, events: &[&FlowEvent], first: Time) -> Span {
     let (mut all, mut since) = (Span::ZERO, target.submitted);
     for (before, event) in events.iter().zip(events.iter().skip(1)) {
@@ -329,7 +331,7 @@ fn stalled(target: &Target, events: &[&FlowEvent], first: Time) -> Span {
     all
 }
 
-/// Times at which the flow declared packets lost, and by what.
+/// Returns the times at which the flow declared packets lost, and the reasons.
 fn losses(events: &[&FlowEvent], us: impl Fn(Time) -> f64) -> Vec<Value> {
     let pairs = events.iter().zip(events.iter().skip(1));
     let mut all = Vec::new();
@@ -349,13 +351,14 @@ fn losses(events: &[&FlowEvent], us: impl Fn(Time) -> f64) -> Vec<Value> {
     all
 }
 
-/// Returns at most about `most` of `count` places, spread evenly, and all that `keep` names.
+/// Returns about `most` of `count` indices, spread evenly, and in addition those that `keep` accepts. At most twice
+/// `most` are returned.
 fn thin(count: usize, most: usize, keep: impl Fn(usize) -> bool) -> Vec<usize> {
     let stride = count.div_ceil(most).max(1);
     let kept =
         (0..count).filter(|place| place % stride == 0 || *place + 1 == count || keep(*place));
     let mut kept: Vec<usize> = kept.collect();
-    // Those that are kept in any case may be too many as well.
+    // The indices that `keep` accepts may be too many, so the result is thinned again.
     if kept.len() > 2 * most {
         kept = kept.iter().copied().step_by(kept.len().div_ceil(2 * most)).collect();
     }

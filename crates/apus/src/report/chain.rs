@@ -1,4 +1,4 @@
-//! Where the time of an op went: the packet that ended it, from its submission to the acknowledgement.
+//! Breakdown of an op's latency along the packet that ended the op, from the submission to the acknowledgement.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,24 +9,24 @@ use serde_json::{Value, json};
 use super::causes::{Seen, Sent};
 use super::second_run::Target;
 
-/// Flows that are named of those before a packet in a queue.
+/// Maximum number of named flows among those before a packet in a queue.
 const MAX_NAMED: usize = 10;
 
-/// The part of the time in which earlier packets of the flow were lost.
+/// Part of the time in which the flow waited after the loss of earlier packets.
 const TIMEOUTS: &str = "waiting for timeouts, since packets of its flow were lost";
 
 /// The packet whose acknowledgement ended an op.
 #[derive(Default)]
 pub(super) struct Chain<'r> {
-    /// Its number; `None` if none was acknowledged.
+    /// Number of the packet; `None` if no packet was acknowledged.
     pub(super) seq: Option<u64>,
-    /// What took how long, in microseconds: `[kind, name, us]`. The sum is the latency.
+    /// Parts of the latency in microseconds: `[kind, name, us]`. Their sum is the latency.
     pub(super) parts: Vec<Value>,
-    /// Its wait at each port, and the packets that left the port meanwhile.
+    /// Wait of the packet at each port, and the packets that left the port during that wait.
     pub(super) waits: Vec<Value>,
-    /// The ports that its acknowledgement left.
+    /// Ports that the acknowledgement left.
     pub(super) back: Vec<&'r Passed>,
-    /// When the packet, or the first one of an op that had not ended, was first sent.
+    /// Time of the packet's first transmission; for an unfinished op, that of its first packet.
     pub(super) first: Option<Time>,
 }
 
@@ -72,7 +72,7 @@ pub(super) fn of<'r>(
         (Some(number), Some(at)) => seen.way_back(target.op.flow, number, here, at),
         _ => Vec::new(),
     };
-    // The acknowledgement leaves when the receiver has handled the packet.
+    // The acknowledgement leaves after the receiver has processed the packet.
     let (remote, endpoint) = last.sample.unwrap_or_default();
     let total = target.ended.since(here);
     let (more, waited, _) = queues(&back, here + remote.min(total), seen, flows);
@@ -89,7 +89,7 @@ pub(super) fn of<'r>(
 }
 
 impl Chain<'_> {
-    /// Names the part of the time before the first transmission in which the flow waited for timeouts.
+    /// Marks the part of the time before the first transmission in which the flow waited for timeouts.
     pub(super) fn stalled(&mut self, waited: Span) {
         let Some(before) = self.parts.first_mut().filter(|_| !waited.is_zero()) else { return };
         let rest = before[2].as_f64().map_or(0.0, |all| (all - us(waited)).max(0.0));
@@ -98,7 +98,7 @@ impl Chain<'_> {
     }
 }
 
-/// The parts of an op that had not ended: until its first packet, until its last acknowledgement, and since then.
+/// Returns the parts of an unfinished op: until its first packet, until its last acknowledgement, and since then.
 fn unfinished<'r>(
     target: &Target,
     sent: &[Sent<'_>],
@@ -115,14 +115,14 @@ fn unfinished<'r>(
         part("travel", "until its last acknowledgement so far", first, acked),
         part("again", "since then without an acknowledgement", acked, target.ended),
     ];
-    // No packet has ended it: the one that waited longest is of interest.
+    // No packet has ended the op, so the packet with the longest wait is followed.
     let most = sent.iter().filter(|one| !one.hops.is_empty()).max_by_key(|one| waited(one, seen));
     let waits = most.map_or_else(Vec::new, |packet| queues(&packet.hops, packet.at, seen, flows).0);
     Chain { seq: None, parts, waits, back: Vec::new(), first: Some(first) }
 }
 
-/// The waits of a packet that begins at `from` at the ports of its path, their sum, and when it reached the end of its
-/// last link.
+/// Returns the waits at the ports of the path of a packet that starts at `from`, their sum, and the time at which the
+/// packet reached the end of its last link.
 fn queues(
     hops: &[&Passed],
     from: Time,
@@ -139,7 +139,7 @@ fn queues(
     (waits, waited, here)
 }
 
-/// Returns the time that a packet waited at the ports that it left.
+/// Returns the total time that a packet waited at the ports that it left.
 fn waited(packet: &Sent<'_>, seen: &Seen<'_>) -> Span {
     let (mut waited, mut here) = (Span::ZERO, packet.at);
     for hop in &packet.hops {
@@ -149,12 +149,12 @@ fn waited(packet: &Sent<'_>, seen: &Seen<'_>) -> Span {
     waited
 }
 
-/// Returns microseconds, to a nanosecond.
+/// Returns a span in microseconds, rounded to a nanosecond.
 fn us(span: Span) -> f64 {
     (span.as_us_f64() * 1e3).round() / 1e3
 }
 
-/// The packets that left a port while a packet waited in it: in a FIFO queue those before it.
+/// Returns the packets that left a port while a packet waited there; in a FIFO queue, those before it.
 fn others(
     hop: &Passed,
     arrived: Time,
@@ -166,7 +166,7 @@ fn others(
     let first = all.partition_point(|packet| packet.left <= arrived);
     let end = all.partition_point(|packet| packet.left < hop.left);
     let mut by_flow: BTreeMap<Option<u32>, (u64, u64)> = BTreeMap::new();
-    // By workload: the flows and their bytes.
+    // Flows and their bytes, by workload.
     let mut by_group: BTreeMap<u32, (BTreeSet<u32>, u64)> = BTreeMap::new();
     for packet in all.get(first..end).unwrap_or_default() {
         let entry = by_flow.entry(packet.connection).or_default();

@@ -1,4 +1,4 @@
-//! `apus report`: one page of the results of several directories.
+//! `apus report`: one page with the results of several directories.
 
 use std::path::PathBuf;
 
@@ -66,8 +66,8 @@ impl ReportCommand {
     }
 }
 
-/// Puts the directory before the labels of its runs, rows and figures. It is a part of rows of its own, by which the page tells
-/// the curves apart. The set-up of a sweep, which has no runs, becomes a list with the name of the directory.
+/// Adds the directory to the labels of its runs, rows and figures. In rows it is a separate part, by which the page
+/// distinguishes the curves. The set-up of a sweep, which has no runs, becomes a list with the name of the directory.
 fn name_runs(data: &mut Value, dir: &str) {
     let name = |list: &mut Value, key: &str| {
         for one in list.as_array_mut().into_iter().flatten() {
@@ -135,7 +135,7 @@ mod tests {
         assert_eq!(label("size = 1kB, window = 2"), "out/a, size = 1kB, window = 2");
     }
 
-    /// The page takes the parts of a row that set nothing as the name of a curve.
+    /// The page uses the parts of a row that are not settings as the name of a curve.
     #[test]
     fn the_directory_is_the_first_of_the_parts_of_rows_beside_their_settings() {
         let row = json!({ "label": "size = 1kB, big", "values": ["1kB"], "parts": ["big"] });
@@ -153,7 +153,7 @@ mod tests {
         };
         let mut all = named("a", "10 Gb/s");
         join(&mut all, named("b", "100 Gb/s"));
-        // A run has its set-up with itself.
+        // A run has its set-up among its own data.
         join(&mut all, json!({ "title": "c", "setup": null, "runs": [] }));
         let expected = json!([
             { "topology": "10 Gb/s", "of": "a" },

@@ -1,4 +1,4 @@
-//! Settings or algorithms side by side: the same data for `compare`, `sweep`, `tune` and `emulate`.
+//! Comparison of settings or algorithms: the same data structure for `compare`, `sweep`, `tune` and `emulate`.
 
 use apus_sim::columns::unit_of;
 use apus_sim::record::Cdf;
@@ -9,36 +9,36 @@ use super::short;
 use crate::paired::quantile;
 use crate::spread::Spread;
 
-/// Smallest distance of two points of a distribution: a factor of ten towards the tail is 1.
+/// Smallest distance of two points of a distribution; a factor of ten towards the tail has length 1.
 const RESOLUTION: f64 = 0.01;
 
-/// A setting that is varied.
+/// A varied setting.
 pub struct Axis {
-    /// Its key.
+    /// Key of the setting.
     pub key: String,
-    /// Its values, in their order.
+    /// Values of the setting, in order.
     pub values: Vec<String>,
 }
 
 /// A setting or algorithm.
 pub struct Row {
-    /// Its name.
+    /// Name of the row.
     pub label: String,
-    /// Its value of each axis.
+    /// Value on each axis.
     pub values: Vec<String>,
-    /// What tells it apart besides these: the variant of the scenario.
+    /// Further distinguishing parts, such as the variant of the scenario.
     pub parts: Vec<String>,
-    /// By metric; `None` if it was not measured.
+    /// Values by metric; `None` if the metric was not measured.
     pub numbers: Vec<Option<Spread>>,
-    /// The command's choice.
+    /// `true` for the row that the command chose.
     pub chosen: bool,
 }
 
-/// A distribution of each row.
+/// A distribution for each row.
 pub struct Distribution {
-    /// Its name.
+    /// Name of the distribution.
     pub name: &'static str,
-    /// By row: points, each a value in microseconds and the fraction of values at or below it.
+    /// Points by row, each a value in microseconds and the fraction of values at or below it.
     pub rows: Vec<Cdf>,
 }
 
@@ -56,7 +56,8 @@ impl Distribution {
     }
 }
 
-/// Returns the points that differ on an axis where each factor of ten towards the tail has the same length.
+/// Returns the points that are distinguishable on an axis where each factor of ten towards the tail has the same
+/// length.
 fn thinned(points: &Cdf) -> Cdf {
     let nines = |fraction: f64| -(1.0 - fraction).max(1e-9).log10();
     let mut last = f64::NEG_INFINITY;
@@ -73,23 +74,23 @@ fn thinned(points: &Cdf) -> Cdf {
 
 /// A comparison.
 pub struct Comparison {
-    /// Sentence about what is compared.
+    /// Sentence that describes the comparison.
     pub caption: String,
     /// Names of the metrics.
     pub metrics: Vec<String>,
     /// Headings of the metrics, without units.
     pub headings: Vec<String>,
-    /// Settings that are varied.
+    /// Varied settings.
     pub axes: Vec<Axis>,
-    /// What is compared.
+    /// Compared settings or algorithms.
     pub rows: Vec<Row>,
-    /// Sentences: reasons of a choice, and changes that a row needed.
+    /// Sentences: reasons of a choice, and changes to the scenario that a row needed.
     pub reasons: Vec<String>,
     /// Distributions of ops and packets.
     pub distributions: Vec<Distribution>,
     /// Further tables, each with its caption.
     pub tables: Vec<(String, Vec<Vec<String>>)>,
-    /// The two metrics of the first picture.
+    /// Indices of the two metrics of the first picture.
     pub against: [usize; 2],
 }
 
@@ -131,14 +132,15 @@ impl Comparison {
         })
     }
 
-    /// Returns the quantiles of Student's t with which the page computes intervals of differences: by the number of pairs, from 2.
+    /// Returns the quantiles of Student's t from which the page computes intervals of differences, by number of pairs
+    /// from 2 upwards.
     fn quantiles(&self) -> Vec<f64> {
         let numbers = self.rows.iter().flat_map(|row| row.numbers.iter().flatten());
         let seeds = numbers.map(|number| number.by_seed.len()).max().unwrap_or(0);
         (1..seeds).map(quantile).collect()
     }
 
-    /// Returns the place of a metric, or `other` if it is not compared.
+    /// Returns the index of a metric, or `other` if the metric is not compared.
     pub fn place(metrics: &[String], name: &str, other: usize) -> usize {
         metrics
             .iter()
@@ -147,23 +149,24 @@ impl Comparison {
     }
 }
 
-/// Returns a value whose differences from others matter, with seven digits.
+/// Returns a value with seven digits, because its differences from other values matter.
 fn precise(value: f64) -> f64 {
     format!("{value:.6e}").parse().unwrap_or(value)
 }
 
-/// Returns whether a metric is a share, also one that `emulate` names in words.
+/// Returns `true` if a metric is a fraction. Metrics of `emulate`, which are named in words, are included.
 fn is_fraction(name: &str) -> bool {
     apus_sim::results::is_fraction(name) || name.starts_with("utilisation")
 }
 
-/// Returns the name of a metric without names that the user chose. `apus emulate` names metrics in words.
+/// Returns the name of a metric with the user's names replaced by `<name>`. The names of `apus emulate` are words and
+/// stay.
 fn pattern(name: &str) -> &str {
     pattern_of(name).unwrap_or(name)
 }
 
-/// Returns whether larger values of a metric are better (1), smaller ones (-1), or neither (0). Names that the user chose,
-/// and the number of values of a distribution, say nothing about that.
+/// Returns 1 if larger values of a metric are better, -1 if smaller ones are, and 0 if neither holds. Names that the
+/// user chose, and the number of values of a distribution, are not considered.
 pub(super) fn better(name: &str) -> i8 {
     if name.ends_with(".count") {
         return 0;
@@ -209,19 +212,19 @@ mod tests {
         assert_eq!(better("workload.duplicate.ops"), 1);
         let neither = ["op_latency_us.count", "workload.web.slowdown.count", "work.events"];
         assert_eq!(neither.map(better), [0, 0, 0]);
-        // The page looks for words there.
+        // The page searches for words in the result.
         assert_eq!(pattern("workload.packets.ops"), "workload.<name>.ops");
-        // Names of `apus emulate` are words.
+        // Metrics of `apus emulate` are named in words.
         assert_eq!(better("goodput of host 1, kernel"), 1);
     }
 
-    /// 10,000 points of equal distance: those of the lower half are hardly apart on an axis that stretches the tail.
+    /// 10,000 points at equal distances: on an axis that stretches the tail, those of the lower half nearly coincide.
     #[test]
     fn points_of_a_distribution_are_dense_in_the_tail() {
         let all: Vec<(f64, f64)> =
             (1..=10_000).map(|n| (f64::from(n), f64::from(n) / 1e4)).collect();
         let kept = thinned(&all);
-        // Four decades of a hundred points each, of which the tail has fewer.
+        // Four decades with at most a hundred points each; the tail has fewer.
         assert!(kept.len() < 400 && kept.len() > 200, "{}", kept.len());
         assert_eq!(kept.last(), Some(&(10_000.0, 1.0)));
         assert_eq!(kept.iter().filter(|(_, fraction)| *fraction >= 0.9989).count(), 12);

@@ -1,4 +1,4 @@
-//! The jobs of a run in `report.html`.
+//! Jobs of a run in `report.html`.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +12,7 @@ const MAX_RANKS: usize = 64;
 /// Maximum number of operations of a job that are drawn.
 const MAX_SPANS: usize = 20_000;
 
-/// Returns the jobs of a run with the operations of some ranks over time.
+/// Returns the jobs of a run, with the operations of some ranks over time.
 pub(super) fn json(summary: &Summary) -> Value {
     let all = summary.jobs.iter().enumerate().map(|(index, job)| {
         let mut value = serde_json::to_value(job).unwrap_or_default();

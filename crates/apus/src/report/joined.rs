@@ -1,9 +1,9 @@
-//! Two comparisons as one.
+//! Merges two comparisons.
 
 use apus_units::{Bytes, Rate, Span};
 use serde_json::{Value, json};
 
-/// Adds the rows of another comparison. A number that only one of both has is missing in the rows of the other one.
+/// Adds the rows of another comparison. A number that only one comparison has is missing in the rows of the other one.
 pub(super) fn add(own: &mut Value, theirs: &Value) {
     let name = |metric: &Value| metric["name"].as_str().unwrap_or_default().to_owned();
     let list = |value: &Value| value.as_array().cloned().unwrap_or_default();
@@ -16,7 +16,7 @@ pub(super) fn add(own: &mut Value, theirs: &Value) {
             metrics.push(metric);
         }
     }
-    // Rows are on common axes only if both vary the same settings.
+    // Rows share axes only if both comparisons vary the same settings.
     let keys = |one: &Value| list(&one["axes"]).iter().map(|axis| axis["key"].clone()).collect();
     let (own_keys, their_keys): (Vec<Value>, Vec<Value>) = (keys(own), keys(theirs));
     let common = own_keys == their_keys;
@@ -63,7 +63,7 @@ pub(super) fn add(own: &mut Value, theirs: &Value) {
     }
 }
 
-/// Returns a number by which a value of a setting sorts; `None` for words.
+/// Returns the number by which a value of a setting is sorted; `None` for words.
 fn amount(value: &Value) -> Option<f64> {
     let text = value.as_str()?;
     let number = || text.parse::<f64>().ok();
@@ -73,7 +73,7 @@ fn amount(value: &Value) -> Option<f64> {
     number().or_else(time).or_else(size).or_else(rate)
 }
 
-/// The axes with the values of both, in ascending order if they are numbers.
+/// Returns the axes with the values of both comparisons, in ascending order if they are numbers.
 fn joined_axes(own: &Value, theirs: &Value) -> Vec<Value> {
     let pairs = own.as_array().into_iter().flatten().zip(theirs.as_array().into_iter().flatten());
     let joined = pairs.map(|(own, theirs)| {
@@ -93,7 +93,7 @@ fn joined_axes(own: &Value, theirs: &Value) -> Vec<Value> {
     joined.collect()
 }
 
-/// The distributions of both by name, with empty ones for rows that have none.
+/// Returns the distributions of both comparisons by name, with empty ones for rows without the distribution.
 fn joined_distributions(own: &Value, theirs: &Value, own_rows: usize, rows: usize) -> Vec<Value> {
     let list = |value: &Value| value["distributions"].as_array().cloned().unwrap_or_default();
     let empty = || json!([[], []]);
@@ -165,7 +165,7 @@ mod tests {
         let mut own = comparison(&["a"], "size", "1kB", json!([[1]]));
         add(&mut own, &comparison(&["a"], "load", "0.5", json!([[2]])));
         assert_eq!((&own["axes"], &own["rows"][1]["values"]), (&json!([]), &json!([])));
-        // A distribution of one of both is empty for the other.
+        // A distribution of one comparison is empty in the rows of the other.
         assert_eq!(own["distributions"][1]["rows"][0], json!([[], []]));
     }
 }

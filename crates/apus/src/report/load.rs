@@ -2,11 +2,11 @@
 
 use toml::{Table, Value};
 
-/// Hosts that a line names one by one.
+/// Maximum number of hosts that a line names individually.
 const NAMED: usize = 8;
 
-/// Returns a workload in plain words: "calls: 17 hosts send to each other at random times, each 10 % of its link; writes of 4 kB". `None` for a
-/// kind that has no words of its own.
+/// Returns a description of a workload: "calls: 17 hosts send to each other at random times, each 10 % of its link;
+/// writes of 4 kB". Returns `None` for a kind without a description.
 pub(super) fn workload(table: &Table) -> Option<String> {
     let text = |key: &str| table.get(key).map(short).filter(|text| !text.is_empty());
     let is = |key: &str, value: &str| table.get(key).and_then(Value::as_str) == Some(value);
@@ -82,8 +82,8 @@ pub(super) fn workload(table: &Table) -> Option<String> {
     Some(name + &parts.join(", "))
 }
 
-/// Returns a topology in plain words: "leaf-spine: 4 leaves of 8 hosts, 4 spines; 100 Gb/s, 1 us and 2 MB per port". `None` for a
-/// kind that has no words of its own.
+/// Returns a description of a topology: "leaf-spine: 4 leaves of 8 hosts, 4 spines; 100 Gb/s, 1 us and 2 MB per port".
+/// Returns `None` for a kind without a description.
 pub(super) fn topology(table: &Table) -> Option<String> {
     let text = |key: &str| table.get(key).map(short);
     let shape = match text("kind")?.as_str() {
@@ -136,7 +136,7 @@ pub(super) fn topology(table: &Table) -> Option<String> {
     Some(parts.join(", "))
 }
 
-/// Returns a value as a reader writes it: `100Gbps` is "100 Gb/s".
+/// Returns a value in the usual notation: `100Gbps` becomes "100 Gb/s".
 pub(super) fn short(value: &Value) -> String {
     match value {
         Value::String(text) => spaced(text),
@@ -151,7 +151,7 @@ pub(super) fn short(value: &Value) -> String {
     }
 }
 
-/// Returns a quantity with a blank before its unit, and other text as it is.
+/// Returns a quantity with a space before its unit, and other text unchanged.
 pub(super) fn spaced(text: &str) -> String {
     let end = text.find(|letter: char| !letter.is_ascii_digit() && letter != '.');
     let Some((number, unit)) = end.filter(|end| *end > 0).map(|end| text.split_at(end)) else {
@@ -169,7 +169,7 @@ pub(super) fn spaced(text: &str) -> String {
     format!("{number}\u{a0}{unit}")
 }
 
-/// Returns hosts of a workload: one or a few by number, more by their count.
+/// Returns the hosts of a workload: a few hosts by number, more by their count.
 fn hosts(value: &Value) -> String {
     match value {
         Value::Integer(host) => format!("host {host}"),

@@ -1,11 +1,11 @@
-//! Matrices of a page: a byte per cell in base64, with the value of the largest byte.
+//! Matrices of a page: one byte per cell in base64, with the value that the largest byte stands for.
 
 use serde_json::{Value, json};
 
 /// The largest byte.
 const MOST: f64 = 255.0;
 
-/// Returns rows of values as bytes in proportion to the largest value, which the matrix states.
+/// Returns rows of values as bytes in proportion to the largest value, which is part of the result.
 pub(super) fn linear(rows: &[Vec<f64>]) -> Value {
     let most = rows.iter().flatten().copied().filter(|value| value.is_finite()).fold(0.0, f64::max);
     let byte = |value: &f64| if most > 0.0 { (value / most * MOST).round() as u8 } else { 0 };
@@ -13,7 +13,7 @@ pub(super) fn linear(rows: &[Vec<f64>]) -> Value {
     json!({ "most": super::short(most), "cells": base64(&bytes) })
 }
 
-/// Returns the cells of counts that are not zero, as row, column and count.
+/// Returns the counts that are not zero, each with row and column.
 pub(super) fn sparse(rows: &[Vec<u32>]) -> Value {
     let mut cells = Vec::new();
     for (row, values) in rows.iter().enumerate() {

@@ -1,7 +1,7 @@
 //! `report.html`: the results of any command as one page that needs no network.
 //!
-//! The page is a template with its style, its scripts and a chart library (Observable Plot) in line. The data is
-//! JSON within the page, reduced to the resolution of a screen; what is left out is said where it shows.
+//! The page is a template with its style, its scripts and a chart library (Observable Plot) in line. The data is JSON
+//! within the page, reduced to the resolution of a screen. The page states every omission where it occurs.
 
 mod causes;
 mod chain;
@@ -36,7 +36,7 @@ pub(crate) use setup::describe_all;
 
 const PAGE: &str = include_str!("../../assets/report/page.html");
 const STYLE: &str = include_str!("../../assets/report/report.css");
-/// The scripts in the order in which the page runs them.
+/// Scripts in the order in which the page runs them.
 const SCRIPTS: [&str; 14] = [
     include_str!("../../assets/report/base.js"),
     include_str!("../../assets/report/picture.js"),
@@ -56,42 +56,42 @@ const SCRIPTS: [&str; 14] = [
 const CHARTS: &str = include_str!("../../assets/plot/plot.min.js");
 const CHARTS_LICENCE: &str = include_str!("../../assets/plot/LICENSE");
 
-/// Beginning of the data in the page.
+/// Start of the data in the page.
 const DATA: &str = "<script id=\"data\" type=\"application/json\">";
 
 /// Content of a report.
 pub struct Report<'a> {
-    /// The command whose results it has.
+    /// Command that produced the results.
     pub command: &'static str,
     /// Heading.
     pub title: &'a str,
     /// Subtitle.
     pub subtitle: &'a str,
-    /// Set-up of a comparison without runs ([`describe_all`]); `null` if it is not known.
+    /// Set-up of a comparison without runs ([`describe_all`]); `null` if it is unknown.
     pub setup: Value,
-    /// Runs ([`RunPage::json`]); those with a recording have pictures.
+    /// Runs ([`RunPage::json`]); runs with a recording have pictures.
     pub runs: Vec<Value>,
     /// Checks of an experiment.
     pub checks: &'a [CheckResult],
-    /// Numbers without a band.
+    /// Numbers of an experiment without a band.
     pub shown: &'a [Shown],
     /// Figures of a paper.
     pub figures: Vec<Value>,
-    /// Settings or algorithms side by side.
+    /// Comparison of settings or algorithms.
     pub comparison: Option<Comparison>,
 }
 
 /// A run of a report.
 pub struct RunPage<'a> {
-    /// Its results.
+    /// Results of the run.
     pub summary: &'a Summary,
-    /// Its name on the page.
+    /// Name of the run on the page.
     pub label: &'a str,
-    /// Its setup, if it is known.
+    /// Setup of the run, if it is known.
     pub setup: Option<&'a Setup>,
     /// The results of all seeds, for the spread of numbers.
     pub seeds: Vec<&'a Summary>,
-    /// What happened to its slowest ops ([`SecondRun`]).
+    /// Causes of its slowest ops ([`SecondRun`]).
     pub causes: Option<&'a Value>,
 }
 
@@ -171,10 +171,10 @@ impl RunPage<'_> {
     }
 }
 
-/// Adds to the page at `file` what happened to the slowest ops, by the names of its runs.
+/// Adds the causes of the slowest ops, by the names of the runs, to the page at `file`.
 ///
 /// # Errors
-/// The page cannot be read or is none of this version.
+/// If the page cannot be read, or is not a report of this version.
 pub fn with_causes(file: &Path, causes: &BTreeMap<String, Value>) -> Result<String, String> {
     let place = file.display();
     let text = read_text(file, DATA_BYTES).map_err(|error| format!("{place}: {error}"))?;
@@ -197,7 +197,7 @@ fn definition(name: &str) -> Option<Value> {
 
 /// Returns the page with this data.
 fn page(title: &str, data: &Value) -> String {
-    // Only this text could end the script element.
+    // Only the character `<` in the data could end the script element.
     let data = data.to_string().replace('<', "\\u003c");
     let licence = CHARTS_LICENCE.replace("*/", "");
     let scripts = SCRIPTS.concat();
@@ -212,7 +212,7 @@ fn page(title: &str, data: &Value) -> String {
     ];
     let mut page = String::new();
     let mut rest = PAGE;
-    // One part at a time, so that no text of a part is replaced.
+    // Parts are replaced one at a time, so that text within a part is never replaced.
     for (place, part) in parts {
         let Some((before, after)) = rest.split_once(place) else { continue };
         page += before;
@@ -222,14 +222,14 @@ fn page(title: &str, data: &Value) -> String {
     page + rest
 }
 
-/// Returns the data of a page; `None` if it is no report of this version.
+/// Returns the data of a page; `None` if the page is not a report of this version.
 pub(crate) fn data_of(page: &str) -> Option<Value> {
     let (_, rest) = page.split_once(DATA)?;
     let data: Value = serde_json::from_str(rest.split_once("</script>")?.0).ok()?;
     data.is_object().then_some(data)
 }
 
-/// Returns a number to four digits, more than a screen shows, and a count exactly; `null` if there is none.
+/// Returns a number to four digits, more than a screen shows, but a count exactly; `null` if the number does not exist.
 fn short(value: f64) -> Value {
     if !value.is_finite() {
         return Value::Null;

@@ -1,4 +1,4 @@
-//! The links over time, folded and one by one, and the topology.
+//! The links over time, grouped and individually, and the topology.
 
 use apus_sim::columns::gbps;
 use apus_sim::record::{Cell, Place, PortGroup, Recording};
@@ -8,7 +8,8 @@ use super::{matrix, short};
 
 /// Maximum number of nodes of a topology that is drawn node by node.
 const MAX_NODES: usize = 150;
-/// Maximum number of links of a group whose utilisation is shown one by one; of more, every n-th.
+/// Maximum number of links of a group whose utilisation is shown individually; of a larger group, every n-th link is
+/// shown.
 const MAX_SPREAD: usize = 256;
 
 pub(super) fn json(recording: &Recording) -> Value {
@@ -39,7 +40,7 @@ fn group(group: &PortGroup) -> Value {
     json!([place(&group.from), place(&group.to), group.ports, short(group.rate_gbps)])
 }
 
-/// The cells of rows; only groups have a busiest link.
+/// Returns the cells of rows; only groups have a busiest link.
 fn cells(rows: &[Vec<Cell>], grouped: bool) -> Value {
     let values = |of: fn(&Cell) -> f32| -> Vec<Vec<f64>> {
         rows.iter().map(|row| row.iter().map(|cell| f64::from(of(cell))).collect()).collect()
@@ -57,15 +58,15 @@ fn cells(rows: &[Vec<Cell>], grouped: bool) -> Value {
     })
 }
 
-/// Utilisation of each link between switches over the measured phase, by the tiers that it joins: how evenly the paths
-/// share the traffic.
+/// Returns the utilisation of each link between switches over the measured phase, by the tiers that it connects. The
+/// values show how evenly the paths share the traffic.
 fn spread(recording: &Recording) -> Value {
     let seconds = recording.measured_seconds();
     let mut by_tiers: std::collections::BTreeMap<(u32, u32), Vec<(f64, String)>> =
         Default::default();
     for port in &recording.ports {
         let tiers = (recording.nodes[port.from].tier, recording.nodes[port.to].tier);
-        // Links up and down within the fabric have alternatives; the link of a host has none.
+        // Links between the tiers of the fabric have alternatives; the link of a host has none.
         if tiers.0 == 0 || tiers.1 == 0 || tiers.0 == tiers.1 {
             continue;
         }
@@ -78,7 +79,7 @@ fn spread(recording: &Recording) -> Value {
         let squares: f64 = all.iter().map(|(used, _)| used * used).sum();
         let jain = (squares > 0.0).then(|| sum * sum / (count as f64 * squares));
         let stride = count.div_ceil(MAX_SPREAD).max(1);
-        // The busiest link is always shown.
+        // The selection always contains the busiest link.
         let shown: Vec<_> = all.iter().rev().step_by(stride).collect();
         json!({
             "from": from, "to": to, "links": count, "jain": jain.map(short), "mean": short(sum / count as f64),
@@ -89,7 +90,7 @@ fn spread(recording: &Recording) -> Value {
     by_tiers.into_iter().map(one).collect()
 }
 
-/// The nodes and links of a small network; of a large one, `null`: it is drawn folded.
+/// Returns the nodes and links of a small network; `null` for a large one, which is drawn by groups.
 fn nodes(recording: &Recording) -> Value {
     if recording.nodes.len() > MAX_NODES {
         return json!({ "count": recording.nodes.len() });

@@ -1,4 +1,4 @@
-//! The first screen of a run: whether it finished, and the numbers that matter.
+//! The first screen of a run: completion status and the most important numbers.
 
 use apus_sim::bounds::Bounds;
 use apus_sim::columns::{FaultRecord, StallSummary};
@@ -11,18 +11,18 @@ use crate::text::{self, number};
 
 /// A number of the first screen.
 pub(super) struct Metric {
-    /// Its name in summary.json.
+    /// Name in summary.json.
     pub(super) name: &'static str,
-    /// Its name on the page.
+    /// Name on the page.
     heading: &'static str,
-    /// Heading above it and those that follow.
+    /// Heading above this number and the following ones.
     part: &'static str,
 }
 
-/// Utilisation from which a port is named as full. deviation: no source; windows that vary leave a few per cent.
+/// Utilisation from which a port is called full. deviation: no source; windows that vary leave a few per cent idle.
 const FULL: f64 = 0.95;
 
-/// The numbers of a run, in their order.
+/// Numbers of a run, in order.
 pub(super) const METRICS: [Metric; 15] = [
     Metric { name: "goodput_gbps", heading: "goodput", part: "Rate" },
     Metric { name: "busiest_port.utilisation", heading: "busiest port, utilisation", part: "Rate" },
@@ -59,8 +59,8 @@ pub(super) fn declarations() -> Value {
     METRICS.iter().map(one).collect()
 }
 
-/// Returns the numbers of a run: of each metric the median over the seeds, or its bounds, the smallest and the
-/// largest value, and the value to compare it with.
+/// Returns the numbers of a run. For each metric: the median over the seeds or its bounds, the smallest and the largest
+/// value, and the reference value for comparison.
 pub(super) fn of(summary: &Summary, seeds: &[&Summary]) -> Value {
     let runs = if seeds.is_empty() { &[summary][..] } else { seeds };
     let values: Vec<Value> = runs.iter().filter_map(|run| serde_json::to_value(run).ok()).collect();
@@ -86,7 +86,7 @@ pub(super) fn of(summary: &Summary, seeds: &[&Summary]) -> Value {
         .into()
 }
 
-/// Returns what a number should be compared with, as a value and its name.
+/// Returns the reference value of a number, and the name of that value.
 fn beside(name: &str, summary: &Summary) -> Value {
     let with = |value: f64, what: &str| json!([short(value), what]);
     match name {
@@ -137,7 +137,7 @@ pub(super) fn percentile(mut values: Vec<f64>, percent: f64) -> Option<f64> {
     Some(*values.select_nth_unstable_by(rank, f64::total_cmp).1)
 }
 
-/// A sentence about a run, and what explains it.
+/// A sentence about a run, and its explanation.
 struct Line {
     level: &'static str,
     text: String,
@@ -154,7 +154,7 @@ impl Line {
     }
 }
 
-/// Returns what a reader must know before any number: each sentence with its level, the worst first.
+/// Returns the facts that a reader must know before any number: sentences with their levels, the worst first.
 pub(super) fn status(summary: &Summary) -> Value {
     let mut lines: Vec<Line> = Vec::new();
     if let Some(why) = &summary.stop_reason {
@@ -167,7 +167,7 @@ pub(super) fn status(summary: &Summary) -> Value {
         let text = format!("{} made no further progress", flows(stalled.at_end));
         lines.push(Line::new("bad", text).with(first_of(stalled)));
     }
-    // A fault is a cause, and unfinished ops are what follows.
+    // Faults are causes and unfinished ops their consequences, so faults come first.
     lines.extend(faults(&summary.faults));
     let measured = &summary.measured;
     if measured.unfinished_ops > 0 {
@@ -202,7 +202,7 @@ pub(super) fn status(summary: &Summary) -> Value {
     if port.utilisation >= FULL {
         let text =
             format!("{} was in use {} % of the time", port.name, number(port.utilisation * 100.0));
-        // The time that the port takes to send its mean queue.
+        // The time that the port needs to send its mean queue.
         let rate_gbps = port.throughput_gbps / port.utilisation;
         let more = format!(
             "its mean queue was {} kB, which takes {} us at its rate",
@@ -226,10 +226,11 @@ pub(super) fn status(summary: &Summary) -> Value {
     lines.into_iter().map(json).collect()
 }
 
-/// Faults that are listed one by one.
+/// Maximum number of faults that are listed individually.
 const MAX_FAULTS: usize = 3;
 
-/// Returns a line for each fault, and then for each link that switches avoid; both directions of a link are one.
+/// Returns a line for each fault, then a line for each link that switches avoid. Both directions of a link share a
+/// line.
 fn faults(records: &[FaultRecord]) -> Vec<Line> {
     let both = |subject: &str| match subject.split_once(" -> ") {
         Some((from, to)) if from > to => (to.to_owned(), from.to_owned()),
@@ -238,7 +239,7 @@ fn faults(records: &[FaultRecord]) -> Vec<Line> {
     };
     let mut records: Vec<&FaultRecord> =
         records.iter().filter(|fault| fault.kind != "reroute").collect();
-    // What follows from faults comes after them.
+    // Reactions to faults follow the faults.
     records.sort_by_key(|fault| fault.kind.starts_with("avoided-"));
     let mut known: Vec<((String, String), &FaultRecord, u64)> = Vec::new();
     for fault in records {
@@ -256,7 +257,7 @@ fn faults(records: &[FaultRecord]) -> Vec<Line> {
     }
     let line = |((from, to), fault, lost): &((String, String), &FaultRecord, u64)| {
         let subject = if to.is_empty() { from.clone() } else { format!("{from} <-> {to}") };
-        // The text of one direction, with both ends and all losses.
+        // The line is the text of one direction, with both ends and the losses of both directions.
         let text = text::losses::fault(&FaultRecord {
             subject,
             lost_packets: Some(*lost),
@@ -273,7 +274,7 @@ fn faults(records: &[FaultRecord]) -> Vec<Line> {
     lines
 }
 
-/// Returns the first flow without progress with its time and the reason, and names the next ones.
+/// Returns the first flow without progress with its time and the reason, and the names of the next ones.
 fn first_of(stalled: &StallSummary) -> String {
     let mut flows = stalled.flows.iter();
     let first = flows.next().map_or_else(String::new, ToString::to_string);
@@ -291,7 +292,7 @@ fn flows(count: u64) -> String {
     format!("{count} flow{}", if count == 1 { "" } else { "s" })
 }
 
-/// Returns the text with a capital at its beginning.
+/// Returns the text with a capital first letter.
 fn sentence(text: &str) -> String {
     let mut letters = text.chars();
     letters.next().map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())
@@ -303,7 +304,7 @@ mod tests {
 
     use super::{faults, percentile};
 
-    /// Three links of a leaf are cut, and the switches avoid the first of them before the second is cut.
+    /// Three links of a leaf are cut, and the switches avoid the first one before the second is cut.
     #[test]
     fn faults_are_named_by_both_ends_before_the_links_that_switches_avoid() {
         let record = |kind, subject: &str, at_us| FaultRecord {

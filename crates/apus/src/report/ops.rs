@@ -1,4 +1,4 @@
-//! Slowdown of ops: distribution, by size, and the ops behind the tail.
+//! Slowdown of ops: distribution, dependence on size, and the ops in the tail.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,30 +10,31 @@ use serde_json::{Value, json};
 use super::short;
 use crate::text::workloads::Recorded;
 
-/// Ops that a page holds one by one, over all runs.
+/// Maximum number of individual ops on a page, over all runs.
 const MAX_OPS: usize = 4_000;
-/// The slowest ops of each workload that it always holds.
+/// Number of slowest ops of each workload that the page always contains.
 const WORST: usize = 200;
-/// Maximum number of workloads with a distribution of their own.
+/// Maximum number of workloads with their own distribution.
 const MAX_GROUPS: usize = 12;
 
 /// An op of the measured phase.
 #[derive(Clone, Copy)]
 pub(super) struct Op {
     pub(super) flow: u32,
-    /// Its number; `None` if it had not ended.
+    /// Number of the op; `None` if it is unfinished.
     pub(super) number: Option<u64>,
     pub(super) size: u64,
     pub(super) submitted: Time,
     pub(super) submit_us: f64,
-    /// Latency, or age if it had not ended.
+    /// Latency; for an unfinished op, its age.
     pub(super) us: f64,
-    /// Infinite if it had not ended.
+    /// Slowdown; infinite if the op is unfinished.
     pub(super) slowdown: f64,
     pub(super) group: u32,
 }
 
-/// Returns the ops of the measured phase, the slowest first; unfinished ones, the oldest of them first, come before.
+/// Returns the ops of the measured phase: first the unfinished ones, the oldest first, then the ended ones, the slowest
+/// first.
 pub(super) fn measured(recording: &Recording) -> Vec<Op> {
     let us = |time: Time| time.as_ps() as f64 * 1e-6;
     let group = |flow: u32| recording.flows[flow as usize].group;
@@ -65,7 +66,7 @@ pub(super) fn measured(recording: &Recording) -> Vec<Op> {
     all
 }
 
-/// Returns the ops of the measured phase by workload: their number, and their smallest and largest payload.
+/// Returns the ops of the measured phase by workload: their number, smallest payload and largest payload.
 pub(super) fn of_workloads(summary: &Summary, recording: &Recording) -> Vec<Recorded> {
     let mut all = vec![Recorded::default(); summary.groups.len()];
     let ended = recording.ops.iter().map(|op| (op.flow, op.submitted, op.size));
@@ -81,7 +82,7 @@ pub(super) fn of_workloads(summary: &Summary, recording: &Recording) -> Vec<Reco
     all
 }
 
-/// Returns the distributions and the table of ops, for one of `runs` runs of a page.
+/// Returns the distributions and the table of ops for one of `runs` runs of a page.
 pub(super) fn json(summary: &Summary, recording: &Recording, runs: usize) -> Value {
     let all = measured(recording);
     let name = |group: u32| {
@@ -94,7 +95,7 @@ pub(super) fn json(summary: &Summary, recording: &Recording, runs: usize) -> Val
     for op in &all {
         groups.entry(op.group).or_default().push(op);
     }
-    // Those that end late may be the slow ones.
+    // Ops that ended late may be the slow ones.
     let ended = recording.ops.len() as u64;
     let whose = match recording.ops_seen > ended {
         true => format!("the first {ended} of {} ops to end", recording.ops_seen),
@@ -138,7 +139,7 @@ pub(super) fn json(summary: &Summary, recording: &Recording, runs: usize) -> Val
     })
 }
 
-/// Returns the ranks of the ops that the page holds: the slowest of each workload, then others spread evenly.
+/// Returns the ranks of the ops that the page contains: the slowest of each workload, then others spread evenly.
 fn choose(all: &[Op], groups: &BTreeMap<u32, Vec<&Op>>, most: usize) -> Vec<usize> {
     if all.len() <= most {
         return (0..all.len()).collect();
@@ -158,12 +159,12 @@ fn choose(all: &[Op], groups: &BTreeMap<u32, Vec<&Op>>, most: usize) -> Vec<usiz
     chosen.into_iter().collect()
 }
 
-/// Returns points of a distribution, with more of them towards the tail: slowdown and the fraction of ops at or below.
-/// Ops that had not ended come last, without a slowdown.
+/// Returns points of a distribution, denser towards the tail: slowdown and the fraction of ops at or below. Unfinished
+/// ops come last, without a slowdown.
 fn curve(slowest_first: &[&Op]) -> Value {
     let count = slowest_first.len();
     let mut ranks = BTreeSet::new();
-    // Ranks from the slow end: 80 per factor of ten, then 100 over the rest.
+    // Ranks from the slow end: 80 per factor of ten, then 100 over the remaining ranks.
     let mut from_end = 1.0;
     while (from_end as usize) < count {
         ranks.insert(count - from_end as usize);
@@ -178,7 +179,7 @@ fn curve(slowest_first: &[&Op]) -> Value {
     json!([values, fractions.iter().map(|f| (f * 1e7).round() / 1e7).collect::<Vec<_>>()])
 }
 
-/// Slowdown by op size: exact sizes if they are few, else powers of two.
+/// Returns the slowdown by op size: by exact size if there are few sizes, otherwise by powers of two.
 fn by_size(slowest_first: &[&Op]) -> Value {
     let sizes: BTreeSet<u64> = slowest_first.iter().map(|op| op.size).collect();
     let few = sizes.len() <= 16;
@@ -188,7 +189,7 @@ fn by_size(slowest_first: &[&Op]) -> Value {
         bins.entry(bin(op.size)).or_default().push(op.slowdown);
     }
     let row = |(size, values): (u64, Vec<f64>)| -> Value {
-        // The slowest are first.
+        // The slowest ops are first.
         let rank = |percent: f64| {
             let rank = (values.len() as f64 * percent / 100.0).ceil().max(1.0) as usize;
             short(values[values.len() - rank.min(values.len())])
@@ -219,7 +220,7 @@ mod tests {
         }
     }
 
-    /// Of 1000 slowdowns 1000, 999, ... 1 the p99 is the 990th smallest.
+    /// Of 1000 slowdowns 1000, 999, ... 1, the p99 is the 990th smallest.
     #[test]
     fn percentiles_by_size_are_nearest_ranks() {
         let ops: Vec<Op> = (1..=1000).rev().map(|n| op(f64::from(n), 0)).collect();
@@ -234,11 +235,11 @@ mod tests {
         let fractions: Vec<f64> =
             points[1].as_array().expect("list").iter().filter_map(Value::as_f64).collect();
         assert!(fractions.is_sorted() && fractions.last() == Some(&1.0));
-        // 0.999 is a point of its own: the tail has more points.
+        // The point 0.999 exists because points are denser in the tail.
         assert!(fractions.contains(&0.999));
     }
 
-    /// The few slow ops of group 1 are kept, although those of group 0 are all slower.
+    /// The few slow ops of group 1 are kept, although all ops of group 0 are slower.
     #[test]
     fn the_slowest_of_each_workload_are_kept() {
         let mut ops: Vec<Op> = (0..10_000).map(|_| op(9.0, 0)).collect();

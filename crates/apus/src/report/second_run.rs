@@ -1,4 +1,4 @@
-//! The second run, with the same seed, around the slowest ops of a run.
+//! Second run with the same seed, which records the surroundings of the slowest ops of the first run.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -16,16 +16,16 @@ use super::timeline;
 const MAX_OPS: usize = 60;
 /// Maximum number of ops of a page that are followed, shared by its runs.
 const MAX_PAGE_OPS: usize = 200;
-/// Maximum number of flows of these ops whose values over time the page has.
+/// Maximum number of flows of these ops whose values over time are on the page.
 const MAX_LINES: usize = 8;
-/// Of a longer op the ports of its path are recorded only at its begin and its end.
+/// Duration above which the ports of an op's path are recorded only at the beginning and the end of the op.
 pub(super) const LONG: Span = Span::from_us(2000);
-/// Recorded of a long op at its begin; the rest of [`LONG`] is at its end.
+/// Recorded part at the beginning of a long op; the rest of [`LONG`] is at its end.
 const BEGIN: Span = Span::from_us(500);
-/// Time before and after an op that is recorded too, as a part of its duration: one of 20.
+/// Divisor of an op's duration that gives the recorded margin before and after the op.
 pub(super) const MARGIN: u64 = 20;
 
-/// An op that is followed.
+/// An op that the second run follows.
 #[derive(Clone, Copy)]
 pub(super) struct Target {
     pub(super) op: Op,
@@ -33,7 +33,7 @@ pub(super) struct Target {
     pub(super) ended: Time,
 }
 
-/// Returns the slowest `worst` ops of each workload of a run, one of `runs` runs of a page.
+/// Returns the slowest `worst` ops of each workload for one of `runs` runs of a page.
 pub(super) fn choose(recording: &Recording, worst: usize, runs: usize) -> Vec<Target> {
     let mut taken: BTreeMap<u32, usize> = BTreeMap::new();
     let mut chosen = Vec::new();
@@ -62,14 +62,14 @@ pub(super) fn gap(target: &Target) -> Option<(Time, Time)> {
     (until.since(from) > LONG).then(|| (from + BEGIN, until.saturating_sub(LONG - BEGIN)))
 }
 
-/// Returns the time of an op with its margins.
+/// Returns the duration of an op with its margins.
 fn span(target: &Target) -> (Time, Time) {
     let Target { submitted, ended, .. } = target;
     let margin = ended.since(*submitted).min(LONG) / MARGIN;
     (submitted.saturating_sub(margin), *ended + margin)
 }
 
-/// Returns the spans of time around ops that a second run records.
+/// Returns the time spans around ops that a second run records.
 fn around(targets: &[Target]) -> Vec<Around> {
     let mut all = Vec::new();
     for target in targets {
@@ -81,7 +81,7 @@ fn around(targets: &[Target]) -> Vec<Around> {
             Some((begin, end)) => {
                 add(from, begin, true);
                 add(end, until, true);
-                // The events of a flow are few, compared with the packets of all flows at its ports.
+                // The events of one flow are few compared with the packets of all flows at its ports.
                 add(begin, end, false);
             }
         }
@@ -89,9 +89,9 @@ fn around(targets: &[Target]) -> Vec<Around> {
     all
 }
 
-/// The setup of the second run, and what it is to look into.
+/// The second run and the ops that it follows.
 pub struct SecondRun {
-    /// Records what happens around the ops.
+    /// Setup that records the surroundings of the ops.
     pub setup: Setup,
     /// Number of runs of the page.
     runs: usize,
@@ -117,14 +117,14 @@ impl SecondRun {
         })
     }
 
-    /// Returns the flows of the ops, that of the slowest op first.
+    /// Returns the flows of the ops, with the flow of the slowest op first.
     fn worst_flows(&self) -> impl Iterator<Item = u32> {
         let mut seen = BTreeSet::new();
         let flows = self.targets.iter().map(|target| target.op.flow);
         flows.filter(move |flow| seen.insert(*flow)).take(MAX_LINES)
     }
 
-    /// Returns the name of the run and the content of its report.
+    /// Returns the name of the run and the data for its report.
     pub fn results(&self, again: &Result<Summary, String>) -> (String, Value) {
         let failed = |why: &str| (self.name.clone(), json!({ "failed": why, "ops": [] }));
         let again = match again {
@@ -175,7 +175,7 @@ impl SecondRun {
             "events": traced.events.len(),
             "left_out": left_out,
             "flows": flows.into_iter().map(name).collect::<Map<_, _>>(),
-            // Several runs are compared by their medians.
+            // Several runs are compared by their medians instead.
             "lines": (self.runs == 1).then(|| timeline::lines(recording, self.worst_flows())),
             "ops": ops,
         });

@@ -1,4 +1,4 @@
-//! What was run, in a line each: topology, load, algorithms and time.
+//! Set-up of a run, one line each: topology, load, algorithms and time.
 
 use apus_algorithms::registry::AlgorithmConfig;
 use apus_scenario::Setup;
@@ -7,11 +7,11 @@ use toml::Table;
 
 use super::load;
 
-/// Workloads that have a line.
+/// Maximum number of workloads with their own line.
 const MAX_LOADS: usize = 6;
-/// Settings of a table that its line names, after its kind.
+/// Maximum number of settings in the line of a table, after its kind.
 const MOST: usize = 7;
-/// Settings that say nothing at these values.
+/// Settings that are not shown if they have these values.
 const USUAL: [(&str, &str); 5] = [
     ("planes", "1"),
     ("flows_per_pair", "1"),
@@ -19,7 +19,7 @@ const USUAL: [(&str, &str); 5] = [
     ("signals", "packets"),
     ("op", "write"),
 ];
-/// Settings that come first.
+/// Settings that are shown first.
 const FIRST: [&str; 16] = [
     "name",
     "k",
@@ -39,7 +39,7 @@ const FIRST: [&str; 16] = [
     "flows_per_pair",
 ];
 
-/// Text in place of a setting that differs between the runs of a sweep.
+/// Text for a setting that differs between the runs of a sweep.
 const VARIED: &str = "(varied)";
 
 /// Returns the lines of a run, and all of its settings as a scenario.
@@ -53,7 +53,7 @@ pub(super) fn describe(setup: &Setup) -> Value {
     lines
 }
 
-/// Returns the lines of several runs: settings that are not equal in all of them are named as varied.
+/// Returns the lines of several runs; a setting that is not equal in all of them is shown as varied.
 pub(crate) fn describe_all<'a>(setups: impl Iterator<Item = &'a Setup>) -> Value {
     let (mut all, mut single, mut names) = (None::<Table>, true, Vec::new());
     for setup in setups {
@@ -76,7 +76,7 @@ pub(crate) fn describe_all<'a>(setups: impl Iterator<Item = &'a Setup>) -> Value
     lines
 }
 
-/// Replaces the values that differ in another table.
+/// Marks the values that differ from another table.
 fn mark_varied(own: &mut Table, other: &Table) {
     for (key, value) in own.iter_mut() {
         match (value, other.get(key)) {
@@ -99,7 +99,7 @@ fn mark_varied(own: &mut Table, other: &Table) {
 /// Returns the lines of topology and load.
 fn lines(all: &Table, single: bool) -> Value {
     let loads = all.get("workload").and_then(toml::Value::as_array).into_iter().flatten();
-    // A single algorithm has a line of its own.
+    // A single algorithm is described by its own line.
     let of_load = |load: &toml::Value| {
         let mut table = load.as_table()?.clone();
         if single {
@@ -128,7 +128,7 @@ fn algorithms(setup: &Setup) -> Vec<String> {
     setup.algorithms().map(one).collect()
 }
 
-/// Returns when load is offered, when it is measured, and how long ops have to end.
+/// Returns the times in which load is offered and measured, and the time that ops have to end.
 fn time(all: &Table) -> String {
     let text = |key: &str| all.get(key).map(load::short);
     let zero = |time: &String| matches!(time.as_str(), "0s" | "0\u{a0}s");
@@ -143,7 +143,7 @@ fn time(all: &Table) -> String {
     format!("{duration} of load, {measured}{drain}")
 }
 
-/// Returns at most three texts, and the number of the others.
+/// Returns at most three texts, and the number of the remaining ones.
 fn several(all: Vec<String>) -> String {
     let more = all.len().saturating_sub(3);
     let mut text = all.into_iter().take(3).collect::<Vec<_>>().join("; ");

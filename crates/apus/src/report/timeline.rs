@@ -11,10 +11,10 @@ use crate::text;
 
 /// Maximum number of points of a line: more than a screen has columns.
 const MAX_POINTS: usize = 500;
-/// Maximum number of values of individual flows over all runs, and likewise of ports.
+/// Maximum number of values of individual flows over all runs; the same limit applies to ports.
 const MAX_VALUES: usize = 100_000;
 
-/// Returns the values over time of single flows, by quantity, at the times of [`json`].
+/// Returns the values of single flows over time, by quantity, at the times of [`json`].
 pub(super) fn lines(recording: &Recording, flows: impl Iterator<Item = u32>) -> Value {
     let stride = recording.times.len().div_ceil(MAX_POINTS).max(1);
     let place = |flow: u32| recording.sampled_flows.iter().position(|one| *one == flow);
@@ -35,7 +35,7 @@ fn line(recording: &Recording, quantity: Quantity, place: usize, stride: usize) 
     json!({ "flow": recording.sampled_flows[place], "values": values })
 }
 
-/// Returns the recorded values over time, for one of `runs` runs of a page.
+/// Returns the recorded values over time for one of `runs` runs of a page.
 pub(super) fn json(recording: &Recording, runs: usize) -> Value {
     let stride = recording.times.len().div_ceil(MAX_POINTS).max(1);
     let points = recording.times.len().div_ceil(stride).max(1);
@@ -49,7 +49,7 @@ pub(super) fn json(recording: &Recording, runs: usize) -> Value {
         "flow_count": recording.flows.len(),
         "hosts": recording.nodes.iter().filter(|node| node.tier == 0).count(),
         "every": stride,
-        // Several runs are compared by their medians and their busiest ports.
+        // Several runs are compared by their medians and their busiest ports, without single flows.
         "quantities": quantities(recording, stride, if runs > 1 { 0 } else { lines.max(2) }),
         "ports": ports(recording, stride, if runs > 1 { 1 } else { lines.max(2) }),
         "cdfs": {
@@ -61,7 +61,7 @@ pub(super) fn json(recording: &Recording, runs: usize) -> Value {
     })
 }
 
-/// A fault or reroute: its times and its label. Pictures show it as a band or a mark.
+/// Returns a fault or reroute: its times and its label. Pictures show it as a band or a mark.
 fn fault(recording: &Recording, fault: &FaultRecord) -> Value {
     json!({
         "kind": fault.kind,
@@ -74,7 +74,8 @@ fn fault(recording: &Recording, fault: &FaultRecord) -> Value {
         "slowed_until_us": fault.slowed_until_us,
         "slowed_flows": fault.slowed_flows,
         "slowed_before": fault.slowed_before,
-        // Flow, its hosts, the slowdown of its slowest op, `null` if that had not ended, and whether it was as slow before.
+        // Flow, its hosts, the slowdown of its slowest op (`null` if the op had not ended), and whether the flow was as
+        // slow before.
         "slowed": fault.slowed.iter().map(|one| {
             let of = &recording.flows[one.flow as usize];
             json!([one.flow, of.from.get(), of.to.get(), short(one.slowdown), one.before])
@@ -93,7 +94,7 @@ fn quantities(recording: &Recording, stride: usize, lines: usize) -> Value {
     let flows = recording.sampled_flows.len();
     let mut shown: Vec<usize> =
         (0..flows.min(lines)).map(|i| i * flows / flows.min(lines).max(1)).collect();
-    // Those with the slowest ops come first.
+    // Flows with the slowest ops come first.
     let worst = worst_ops(recording);
     let slowness = |place: usize| worst.get(&recording.sampled_flows[place]).copied();
     shown.sort_by(|&a, &b| {
@@ -124,7 +125,7 @@ fn quantities(recording: &Recording, stride: usize, lines: usize) -> Value {
     all.into()
 }
 
-/// Returns the largest slowdown of each sampled flow; infinite if an op of it had not ended.
+/// Returns the largest slowdown of each sampled flow; infinite if one of its ops had not ended.
 fn worst_ops(recording: &Recording) -> BTreeMap<u32, f64> {
     let sampled: BTreeSet<u32> = recording.sampled_flows.iter().copied().collect();
     let mut worst: BTreeMap<u32, f64> = BTreeMap::new();

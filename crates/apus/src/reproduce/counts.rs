@@ -4,11 +4,11 @@ use apus_scenario::CheckKind;
 use apus_scenario::experiment::{CheckResult, Verdict};
 use serde::Serialize;
 
-/// Relative deviations, in percent, within which reproductions are counted.
+/// Limits of the relative deviation, in percent, for which reproductions are counted.
 const CLOSE: f64 = 10.0;
 const NEAR: f64 = 25.0;
 
-/// Number of checks by kind and verdict. A fitted check is counted as `fitted` and in no kind.
+/// Number of checks by kind and verdict. A fitted check counts as `fitted` and not by its kind.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub(super) struct Counts {
     pub(super) checks: usize,
@@ -23,7 +23,7 @@ pub(super) struct Counts {
     pub(super) formulas: Kind,
 }
 
-/// Reproductions, and how close to the publications they are.
+/// Reproductions, and their deviation from the publications.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub(super) struct Reproductions {
     pub(super) checks: usize,
@@ -77,8 +77,7 @@ impl Counts {
         kind.within_band += usize::from(check.pass);
     }
 
-    /// Returns the lines that end the output of the command; `errors` is the number of experiments
-    /// without results.
+    /// Returns the lines at the end of the command's output; `errors` is the number of experiments without results.
     pub(super) fn lines(&self, errors: usize) -> String {
         let mut text = String::new();
         let Reproductions { checks, within_10_percent, within_25_percent, within_band } =
@@ -116,7 +115,7 @@ impl Counts {
         text
     }
 
-    /// Returns the numbers of a row of the page's overview, as [`COLUMNS`] names them.
+    /// Returns the numbers of a row of the page's overview, in the order of [`COLUMNS`].
     pub(super) fn cells(&self) -> [usize; 10] {
         let near = self.reproductions;
         [

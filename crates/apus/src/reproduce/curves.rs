@@ -1,5 +1,5 @@
-//! Curves of a figure on its own axes: a queue or a throughput over time, rates of flows, distributions.
-//! The first seed of a run is recorded for them.
+//! Curves of a figure on the paper's axes: a queue or a throughput over time, rates of flows, distributions. The first
+//! seed of a run is recorded to draw them.
 
 use apus_scenario::Scenario;
 use apus_scenario::experiment::{CheckResult, Experiment};
@@ -10,7 +10,7 @@ use super::picture::{Across, Curves};
 use super::points;
 use crate::svg::COLOURS;
 
-/// What a figure of a paper shows.
+/// Quantities that a figure of a paper shows.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Axes {
     /// Queue of the busiest port over time.
@@ -23,12 +23,12 @@ enum Axes {
     RttCdf,
 }
 
-/// A picture of curves: the axes, one curve per variant, and the part of the horizontal axis.
+/// A picture of curves: the axes, one curve per variant, and the shown part of the horizontal axis.
 struct Drawing {
     experiment: &'static str,
     axes: Axes,
     variants: &'static [&'static str],
-    /// Ends of the horizontal axis in microseconds; `None`: all.
+    /// Ends of the horizontal axis in microseconds; `None` for the whole axis.
     range_us: Option<(f64, f64)>,
 }
 
@@ -46,7 +46,7 @@ const fn whole(experiment: &'static str, axes: Axes, variants: &'static [&'stati
     Drawing { experiment, axes, variants, range_us: None }
 }
 
-/// The figures of papers with such axes.
+/// Figures of papers with such axes.
 const DRAWINGS: &[Drawing] = &[
     whole("swift/fig20", Axes::Rates, &[]),
     whole("swift/fig22", Axes::Rates, &["with-tbs"]),
@@ -71,7 +71,7 @@ const DRAWINGS: &[Drawing] = &[
     over("expresspass/convergence", Axes::Rates, &["dctcp-10G"], 0.0, 60_000.0),
 ];
 
-/// Records the first seed of the runs that the figure of an experiment shows as curves.
+/// Enables recording of the first seed for the runs that the figure of an experiment shows as curves.
 pub(super) fn record(scenario: &mut Scenario) {
     for drawing in DRAWINGS.iter().filter(|drawing| drawing.experiment == scenario.name) {
         for run in &mut scenario.runs {
@@ -108,7 +108,7 @@ impl Drawing {
                 }
             }
             own.retain(|(_, points)| points.len() > 1);
-            // The paper's numbers belong to a curve by its index.
+            // Each number of the paper is assigned to a curve by the curve's index.
             if self.axes == Axes::RttCdf && !own.is_empty() {
                 let numbers = experiment.checks.iter().filter_map(|c| rtt_percentile(c, variant));
                 paper.extend(numbers.map(|point| (curves.len(), point)));
@@ -174,7 +174,7 @@ impl Axes {
     }
 }
 
-/// Returns the paper's number of a check of a percentile of the fabric RTT: the RTT and the fraction.
+/// Returns the paper's number of a check of a fabric RTT percentile: the RTT and the fraction.
 fn rtt_percentile(check: &CheckResult, variant: Option<&str>) -> Option<(f64, f64)> {
     let shown = &check.shown;
     let percent = shown.metric.strip_prefix("fabric_rtt_us.p")?.replace('_', ".");

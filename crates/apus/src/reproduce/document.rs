@@ -21,13 +21,13 @@ use crate::text::number;
 /// Folder of figures, next to the page.
 const FIGURES: &str = "figures";
 
-/// Beginning of every page, full or quick, which identifies the pages of this command.
+/// Start of every page, full or quick, which identifies the pages of this command.
 const TITLE: &str = "# Reproduction\n";
 const WRITTEN_BY: &str = "Written by `apus reproduce";
 
-/// Beginning of the line that names the version.
+/// Start of the line that names the version.
 const VERSION: &str = "Written by: ";
-/// The version of a page whose sections differ in it.
+/// Version of a page whose sections have different versions.
 const SEVERAL: &str = "several versions; `--all` writes all sections anew";
 
 /// A page to be written.
@@ -35,11 +35,11 @@ pub struct Document {
     file: PathBuf,
     figures: PathBuf,
     quick: bool,
-    /// Present content of the page: row of the overview and section of each experiment, by name.
+    /// Current content of the page: row of the overview and section of each experiment, by name.
     entries: BTreeMap<String, Entry>,
-    /// Version that wrote the present sections, if it was one.
+    /// Version that wrote the current sections, if a single one did.
     version: Option<String>,
-    /// Folders that were created for it, the innermost first.
+    /// Folders that were created for the page, the innermost first.
     created: Vec<PathBuf>,
 }
 
@@ -49,12 +49,12 @@ struct Entry {
 }
 
 impl Document {
-    /// Creates the folder of the page. This shows before a long run that the page can be written.
-    /// Sections of experiments other than `names` stay.
+    /// Creates the folder of the page. This verifies, before a long run, that the page can be written. Sections of
+    /// experiments that are not in `names` are kept.
     ///
     /// # Errors
-    /// If a file that the program did not write would be overwritten, or if the page has other sections that cannot
-    /// stay, as they are of another version or of the other kind of runs (quick or full).
+    /// If a file that the program did not write would be overwritten, or if the page has other sections that cannot be
+    /// kept because they are of another version or of the other kind of runs (quick or full).
     pub fn create(file: &Path, quick: bool, names: &[&str]) -> Result<Self, String> {
         let fail = |why: &str| Err(format!("--report {}: {why}", file.display()));
         if file.is_dir() || file.file_name().is_none() {
@@ -106,8 +106,8 @@ impl Document {
         Ok(Self { file: file.to_owned(), figures, quick, entries, version, created })
     }
 
-    /// Writes the page and the figures of `results`, in the order of `all`; other experiments
-    /// follow, by name. Returns a line about the written files.
+    /// Writes the page and the figures of `results`, in the order of `all`; experiments that are not in `all` follow by
+    /// name. Returns a line about the written files.
     pub fn write<'a>(
         mut self,
         results: &[(&Scenario, &ExperimentResult)],
@@ -139,7 +139,7 @@ impl Document {
         text += &shares(&entries);
         text.extend(entries.iter().map(|entry| entry.section.as_str()));
         let drawn = figures.len();
-        // The page first: figures without their page would be taken for those of others.
+        // The page is written first: figures without their page would not be recognised as files of this command.
         Pending::file(&self.file, |out| out.write_all(text.as_bytes()))?.put()?;
         figures.into_iter().try_for_each(Pending::put)?;
         let count = |n: usize, what: &str| format!("{n} {what}{}", if n == 1 { "" } else { "s" });
@@ -157,10 +157,10 @@ impl Document {
 }
 
 impl Drop for Document {
-    /// Removes empty folders if nothing was written.
+    /// Removes the created folders if nothing was written.
     fn drop(&mut self) {
         for folder in &self.created {
-            // Fails if the folder is not empty; it is then to be kept.
+            // This fails if the folder is not empty; it must then be kept.
             let _ = fs::remove_dir(folder);
         }
     }
@@ -223,7 +223,7 @@ fn introduction(quick: bool) -> String {
     )
 }
 
-/// Returns the heading of the overview.
+/// Returns the heading rows of the overview.
 fn overview() -> String {
     let columns = COLUMNS.join(" | ");
     let rule = "---|".repeat(COLUMNS.len() + 3);
@@ -239,7 +239,7 @@ fn row(scenario: &Scenario, result: &ExperimentResult) -> String {
     format!("| {link} | {title} | {source} | {} |\n", counts.map(|n| n.to_string()).join(" | "))
 }
 
-/// Returns the numbers of a row of the overview, which are its last cells.
+/// Returns the numbers in the last cells of a row of the overview.
 fn numbers(entry: &Entry) -> [u64; COLUMNS.len()] {
     let mut numbers = [0; COLUMNS.len()];
     let cells = entry.row.trim_end().trim_end_matches('|').rsplit('|');
@@ -259,12 +259,12 @@ fn sum(entries: &[Entry]) -> [u64; COLUMNS.len()] {
     sums
 }
 
-/// Returns the last row of the overview.
+/// Returns the last row of the overview, with the sums.
 fn sums(entries: &[Entry]) -> String {
     format!("| all | | | {} |\n", sum(entries).map(|sum| sum.to_string()).join(" | "))
 }
 
-/// Returns how many reproductions are close to the papers, and the experiments with others.
+/// Returns the number of reproductions that are close to the papers, and the experiments with other results.
 fn shares(entries: &[Entry]) -> String {
     let [all, close, near, ..] = sum(entries);
     if all == 0 {
@@ -378,7 +378,7 @@ fn extent(scenario: &Scenario, result: &ExperimentResult) -> String {
     text
 }
 
-/// Returns the name, the paper's number, the simulated one, and the spread.
+/// Returns the name, the paper's number, the simulated number, and the spread.
 fn cells(shown: &Shown) -> [String; 4] {
     let unit = if shown.unit.is_empty() { String::new() } else { format!(" {}", shown.unit) };
     let value = |value: f64| number(value) + &unit;
@@ -394,8 +394,8 @@ fn cells(shown: &Shown) -> [String; 4] {
     ]
 }
 
-/// Returns what was fitted, why a band is wide, and why a publication's number is no reproduction,
-/// each text once.
+/// Returns the fitted parameters, the reasons for wide bands, and the reasons why a publication's number is not a
+/// reproduction. Each text appears once.
 fn remarks(result: &ExperimentResult) -> String {
     let mut remarks: Vec<(String, Vec<&str>)> = Vec::new();
     let mut add = |text: String, name| match remarks.iter_mut().find(|(known, _)| *known == text) {
@@ -431,7 +431,7 @@ fn item(names: &[&str], text: &str) -> String {
     format!("* {}: {}\n", names.join("; "), one_line(text))
 }
 
-/// Returns the reasons for visible differences, each reason once.
+/// Returns the reasons for visible differences; each reason appears once.
 fn differences(result: &ExperimentResult) -> String {
     let mut reasons: Vec<(String, Vec<&str>)> = Vec::new();
     for check in &result.checks {
@@ -481,7 +481,7 @@ fn one_line(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// Returns text for the cell of a table.
+/// Returns the text escaped for a table cell.
 fn cell(text: &str) -> String {
     one_line(text).replace('|', "\\|")
 }
@@ -492,7 +492,7 @@ mod tests {
 
     use super::{Document, Entry, anchor, overview, read_entries, shares, sums};
 
-    /// A command that fails before its page is written leaves nothing behind.
+    /// A command that fails before its page is written leaves no files or folders.
     #[test]
     fn a_page_that_is_not_written_leaves_no_folder() {
         let root = std::env::temp_dir().join(format!("apus-page-{}", std::process::id()));

@@ -1,6 +1,5 @@
-//! Figure of an experiment, as SVG: curves on the axes of the paper's figure, its numbers over its
-//! variants, and the ratio of individual numbers to those of the paper. A censored number is an arrow
-//! from its lower bound.
+//! Figure of an experiment, as SVG: curves on the axes of the paper's figure, its numbers over the variants, and the
+//! ratio of individual numbers to those of the paper. A censored number is drawn as an arrow from its lower bound.
 
 use std::fmt::Write;
 
@@ -18,7 +17,7 @@ const PANELS_PER_ROW: usize = 2;
 /// Height of a row of the comparison with the paper, and the width of names to its left.
 const ROW: f64 = 22.0;
 const NAMES: f64 = 330.0;
-/// Width of the deviations to the right of these rows.
+/// Width of the column with deviations, to the right of these rows.
 const OFF_BY: f64 = 56.0;
 const SIMULATED: &str = "#0072b2";
 const PAPER: &str = "#d55e00";
@@ -31,7 +30,7 @@ pub(super) fn draw(result: &ExperimentResult) -> Option<String> {
     let mut panels: Vec<Vec<&Shown>> = Vec::new();
     for shown in all.iter().copied().filter(|s| s.variant.is_some() && at_least(s).is_some()) {
         match panels.iter_mut().find(|panel| panel[0].quantity == shown.quantity) {
-            // A check may use one of the shown variants.
+            // A check may use a variant that the panel already shows.
             Some(panel) if panel.iter().any(|one| one.variant == shown.variant) => {}
             Some(panel) => panel.push(shown),
             None => panels.push(vec![shown]),
@@ -50,7 +49,7 @@ pub(super) fn draw(result: &ExperimentResult) -> Option<String> {
     }
     let columns = panels.len().max(result.curves.len()).clamp(1, PANELS_PER_ROW) as f64;
     let censored = panels.iter().flatten().chain(&compared).any(|shown| shown.measured.is_none());
-    // The comparison and the key of the arrows need the width of two panels.
+    // The comparison, and the key of the arrows, need the width of two panels.
     let single = compared.is_empty() && !censored;
     let width = if single { PANEL.0 * columns } else { PANEL.0 * 2.0 };
     let rows = panels.len().div_ceil(PANELS_PER_ROW) as f64;
@@ -101,7 +100,7 @@ fn at_least(shown: &Shown) -> Option<f64> {
     shown.measured.or(shown.lower)
 }
 
-/// Horizontal positions of the variants: by their values if all differ, otherwise evenly spaced.
+/// Returns the horizontal positions of the variants: by value if all values differ, otherwise evenly spaced.
 fn places(panel: &[&Shown]) -> Vec<f64> {
     let values: Option<Vec<f64>> = panel.iter().map(|shown| shown.value).collect();
     let beside = || (0..panel.len()).map(|i| (i as f64 + 0.5) / panel.len() as f64).collect();
@@ -111,14 +110,14 @@ fn places(panel: &[&Shown]) -> Vec<f64> {
     if least >= most {
         return beside();
     }
-    // Values over more than about a decade are on a logarithmic scale.
+    // Values that span more than about a decade are drawn on a logarithmic scale.
     let logarithmic = least > 0.0 && most / least > 20.0;
     let scale = |value: f64| if logarithmic { value.ln() } else { value };
     let share = |value: &f64| (scale(*value) - scale(least)) / (scale(most) - scale(least));
     values.iter().map(|value| 0.05 + 0.9 * share(value)).collect()
 }
 
-/// Draws one quantity over its variants; the vertical axis begins at 0.
+/// Draws one quantity over its variants; the vertical axis starts at 0.
 fn draw_panel(svg: &mut String, (x, y): (f64, f64), panel: &[&Shown]) {
     let [left, top, right, bottom] = MARGIN;
     let (x0, x1) = (x + left, x + PANEL.0 - right);
@@ -167,7 +166,7 @@ fn draw_panel(svg: &mut String, (x, y): (f64, f64), panel: &[&Shown]) {
             line.join(" ")
         );
     }
-    // Adjacent names need space.
+    // Neighbouring names need space, so only some are drawn.
     let every = panel.len().div_ceil(8);
     for (index, (shown, place)) in panel.iter().zip(&places).enumerate() {
         let at = at_x(*place);
@@ -202,7 +201,7 @@ fn draw_ratios(svg: &mut String, (width, top): (f64, f64), compared: &[&Shown]) 
         [ratio(shown, low), ratio(shown, high)]
     });
     let far = ends.filter(|ratio| *ratio > 0.0).map(|ratio| ratio.ln().abs()).fold(0.0, f64::max);
-    // At least a factor of two to each side, so that small differences look small.
+    // The scale covers at least a factor of two in each direction, so that small differences look small.
     let far = (far * 1.05).max(2f64.ln());
     let (x0, x1) = (NAMES, width - OFF_BY - 8.0);
     let at = |ratio: f64| {
@@ -352,7 +351,7 @@ mod tests {
         draw(&result).expect("a figure")
     }
 
-    /// Panels over variants, and the comparison with the paper.
+    /// Draws panels over variants, and the comparison with the paper.
     #[test]
     fn a_censored_number_is_an_arrow_from_its_lower_bound() {
         let panel = |second| vec![shown(Some("a"), Some(1.0)), shown(Some("b"), second)];
@@ -361,7 +360,7 @@ mod tests {
             (vec![shown(None, Some(3.0))], vec![shown(None, None)], "h14m-5 -4l5 4l-5 4"),
         ] {
             let (known, open) = (picture(known), picture(open));
-            // The arrow begins at the place of the lower bound.
+            // The arrow starts at the position of the lower bound.
             let place = known.rsplit_once("<circle cx").map(|(before, _)| before);
             let place = place.and_then(|before| before.rsplit_once("<circle cx=\"")).expect("it").1;
             let mut words = place.split('"');

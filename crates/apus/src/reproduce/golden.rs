@@ -1,7 +1,7 @@
-//! Expected events of quick runs: a change of results shows in the commit that causes it.
+//! Expected events of quick runs: a change of results becomes visible in the commit that causes it.
 //!
-//! The file has a line per experiment with its name and the hash of all events of its runs. Events do not
-//! depend on the machine or on the number of threads.
+//! The file has a line per experiment with its name and the hash of all events of its runs. Events depend neither on
+//! the machine nor on the number of threads.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -17,23 +17,23 @@ const HEAD: &str = "\
 # Events of each experiment with one seed (`apus reproduce --all --quick --write-events FILE`), on every machine.
 ";
 
-/// The expected events of this version.
+/// Expected events of this version.
 const EXPECTED: &str = include_str!("../../assets/quick-events.txt");
 
-/// Returns the hash of the events of some runs, in their order.
+/// Returns the hash of the events of these runs, in order.
 pub(super) fn hash<'a>(runs: impl Iterator<Item = &'a Summary>) -> String {
     let text = |run: &Summary| format!("{} {} {}\n", run.name, run.seed, run.work.event_hash);
     fnv(runs.flat_map(|run| text(run).into_bytes()))
 }
 
-/// Returns the version of the program and a hash of the results that it is expected to give.
+/// Returns the version of the program and a hash of its expected results.
 pub(super) fn version() -> String {
     let lines = EXPECTED.lines().filter(|line| !line.starts_with('#'));
     let results = fnv(lines.flat_map(|line| line.bytes().chain([b'\n'])));
     format!("apus {}, results {results}", env!("CARGO_PKG_VERSION"))
 }
 
-/// Returns the hash FNV-1a of these bytes.
+/// Returns the FNV-1a hash of these bytes.
 fn fnv(bytes: impl Iterator<Item = u8>) -> String {
     let hash = bytes.fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
         (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
@@ -48,10 +48,10 @@ pub(super) struct Golden {
 }
 
 impl Golden {
-    /// Reads the file. A file that is to be written may be absent.
+    /// Reads the file. If the file is to be written, it may be absent.
     ///
     /// # Errors
-    /// The file cannot be read, or a line is not a name and a hash.
+    /// If the file cannot be read, or a line is not a name and a hash.
     pub(super) fn read(path: &Path, write: bool) -> Result<Self, String> {
         let option = if write { "--write-events" } else { "--expect-events" };
         let fail = |why: String| format!("{option} {}: {why}", path.display());
@@ -74,7 +74,7 @@ impl Golden {
         Ok(Self { path: path.to_owned(), events })
     }
 
-    /// Describes each finished experiment whose events are not those of the file.
+    /// Describes each finished experiment whose events differ from the file.
     pub(super) fn differences(&self, results: &[ExperimentResult]) -> String {
         let mut text = String::new();
         for ExperimentResult { id, events, .. } in results {
@@ -98,8 +98,8 @@ impl Golden {
         text
     }
 
-    /// Writes the events of the finished experiments. Other lines stay; if `all` has the names of all experiments, those
-    /// of others are removed.
+    /// Writes the events of the finished experiments and keeps the other lines. If `all` has the names of all
+    /// experiments, lines of all other experiments are removed.
     pub(super) fn write(
         mut self,
         results: &[ExperimentResult],
@@ -144,7 +144,7 @@ mod tests {
     fn a_file_of_events_that_is_too_large_is_refused() {
         let path = std::env::temp_dir().join(format!("apus-{}-events", std::process::id()));
         let file = File::create(&path).expect("a file");
-        // It takes no place on the disk.
+        // The file is sparse, so it needs no disk space.
         file.set_len(SCENARIO_BYTES + 1).expect("a long file");
         for (write, option) in [(false, "--expect-events"), (true, "--write-events")] {
             let why = Golden::read(&path, write).err().expect("too large");

@@ -87,10 +87,10 @@ pub struct Reproduce {
 /// Output of `--json`.
 #[derive(Serialize)]
 struct Results {
-    /// How many checks have each kind and verdict.
+    /// Number of checks of each kind and verdict.
     counts: Counts,
     results: Vec<ExperimentResult>,
-    /// Cost of the experiments on this machine, separate from their results.
+    /// Cost of the experiments on this machine, kept apart from their results.
     cost: Vec<ExperimentCost>,
 }
 
@@ -98,7 +98,7 @@ struct Results {
 #[derive(Serialize)]
 struct ExperimentCost {
     id: String,
-    /// Real time of all its runs together, whatever ran beside them.
+    /// Real time of all its runs together; other runs may have executed at the same time.
     wall_s: f64,
 }
 
@@ -108,7 +108,7 @@ impl ExperimentCost {
     }
 }
 
-/// An experiment to be run.
+/// An experiment to run.
 struct Entry {
     name: String,
     scenario: Scenario,
@@ -144,7 +144,7 @@ impl Reproduce {
         let mut failure = None;
         let mut second = Vec::new();
         pool.run(self.max_memory, &watch, &mut |index, finished| {
-            // An error of writing ends the output, but not the other runs.
+            // An error of writing ends the output, but not the remaining runs.
             match self.finish(&entries[index], finished, &mut second) {
                 Ok(result) => results.push(result),
                 Err(error) => failure = Some(error),
@@ -153,7 +153,7 @@ impl Reproduce {
         if let Some(failure) = failure {
             return Err(failure);
         }
-        // What fails from here on is said at the end, after the results.
+        // Later errors are reported at the end, after the results.
         let mut problems: Vec<String> = self.follow(&second, &watch).err().into_iter().collect();
         let mut wrote = String::new();
         if let Some(report) = report {
@@ -199,7 +199,7 @@ impl Reproduce {
         if good { Ok(()) } else { Err(Failure::Checks) }
     }
 
-    /// Returns the repetitions of the first seeds of an experiment around their slowest ops.
+    /// Returns the repetitions of an experiment's first seeds, with recording around their slowest ops.
     fn second_runs(&self, scenario: &Scenario, experiment: &Experiment) -> Vec<SecondRun> {
         if self.page.worst == 0 {
             return Vec::new();
@@ -237,7 +237,7 @@ impl Reproduce {
         Ok(Entry { name: scenario.name.clone(), scenario, out: None })
     }
 
-    /// Creates a directory per experiment in `--out`.
+    /// Creates a directory for each experiment in `--out`.
     fn create_folders(&self, entries: &mut [Entry]) -> Result<(), String> {
         let Some(path) = &self.out else { return Ok(()) };
         let all = OutputDir::open(path)?.with_tables(self.tables.format);
@@ -252,14 +252,14 @@ impl Reproduce {
         Ok(())
     }
 
-    /// Returns a built-in experiment, or that of a file.
+    /// Returns a built-in experiment, or the experiment in a file.
     fn read(&self, name: &str) -> Result<Scenario, Failure> {
         let options =
             Options { quick: self.quick, memory: self.max_memory.limit(), ..Options::default() };
         library::open_experiment(name, &options).map_err(|error| Failure::Input(error.to_string()))
     }
 
-    /// Repeats the runs whose slowest ops the reports follow, and adds what happened to these ops.
+    /// Repeats the runs whose slowest ops the reports follow, and adds the causes of these ops to the reports.
     fn follow(&self, second: &[(OutputDir, Vec<SecondRun>)], watch: &Watch) -> Result<(), String> {
         for (dir, runs) in second {
             let setups: Vec<Setup> = runs.iter().map(|run| run.setup.clone()).collect();
@@ -274,7 +274,7 @@ impl Reproduce {
         Ok(())
     }
 
-    /// Keeps and prints the results of an experiment. `second` gets the runs that its report repeats.
+    /// Stores and prints the results of an experiment. Adds the runs that its report repeats to `second`.
     fn finish(
         &self,
         entry: &Entry,

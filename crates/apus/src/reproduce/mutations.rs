@@ -1,5 +1,5 @@
-//! Mutations: each removes one mechanism from the runs of an experiment that shows it, and at least one
-//! check must notice. A check that no mutation turns red may be unable to fail.
+//! Mutations: each one removes a mechanism from the runs of an experiment that demonstrates it, and at least one check
+//! must notice. If no mutation makes a check fail, the check may be unable to fail.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -20,11 +20,11 @@ use crate::text::columns;
 /// The mutations of the built-in experiments.
 const LIST: &str = include_str!("../../assets/mutations.toml");
 
-/// Beginning of a page of mutations, which identifies it.
+/// Start of a page of mutations, which identifies it.
 const TITLE: &str = "# Mutations\n";
 
-/// Fraction of its throughput that a run without the mechanism must keep: the loss of all traffic
-/// would turn any check red.
+/// Minimum fraction of its throughput that a run without the mechanism must keep: the loss of all traffic would make
+/// any check fail.
 const KEPT: f64 = 0.5;
 
 #[derive(Deserialize)]
@@ -33,18 +33,18 @@ struct List {
     mutation: Vec<Entry>,
 }
 
-/// A mechanism and the experiment that shows it.
+/// A mechanism and the experiment that demonstrates it.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Entry {
-    /// The mechanism, and its place in the publication.
+    /// The mechanism, and its location in the publication.
     mechanism: String,
     source: String,
     experiment: String,
-    /// Variants that have the mechanism; empty: all.
+    /// Variants that have the mechanism; all variants if empty.
     #[serde(default)]
     variants: Vec<String>,
-    /// Settings that remove it.
+    /// Settings that remove the mechanism.
     set: Vec<String>,
 }
 
@@ -54,11 +54,11 @@ impl Entry {
     }
 }
 
-/// What a mutation did.
+/// Effect of a mutation.
 struct Effect {
-    /// Least throughput of a mutated run over that of the same run with the mechanism.
+    /// Smallest ratio of a mutated run's throughput to that of the same run with the mechanism.
     kept: f64,
-    /// Checks that passed and no longer do.
+    /// Checks that passed without the mutation and fail with it.
     red: Vec<String>,
     /// Reason why the runs have no results.
     error: Option<String>,
@@ -70,11 +70,11 @@ impl Effect {
     }
 }
 
-/// Runs the mutations of `names`, or all, and prints their table.
+/// Runs the mutations of `names`, or all mutations, and prints their table.
 ///
 /// # Errors
-/// An experiment without mutations is named, a scenario cannot be read, the page cannot be written,
-/// or no check notices a mutation.
+/// If a named experiment has no mutations, a scenario cannot be read, the page cannot be written, or a mutation remains
+/// unnoticed by all checks.
 pub(super) fn execute(
     names: Option<&Vec<String>>,
     page: Option<&Path>,
@@ -228,7 +228,7 @@ fn document(entries: &[Entry], effects: &[Effect]) -> String {
     text
 }
 
-/// Refuses to overwrite a file that is not a page of mutations.
+/// Returns an error if the file to overwrite is not a page of mutations.
 fn is_replaceable(page: &Path) -> Result<(), String> {
     match read_text(page, DATA_BYTES) {
         Ok(text) if text.starts_with(TITLE) => Ok(()),

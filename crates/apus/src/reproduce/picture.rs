@@ -8,7 +8,7 @@ use super::figure::diamond;
 use crate::svg::{COLOURS, ValueAxis, escape};
 use crate::text::number;
 
-/// Largest number of names below a horizontal axis.
+/// Maximum number of names below a horizontal axis.
 const NAMES: usize = 9;
 /// Maximum number of points of a curve on a page.
 const MAX_POINTS: usize = 600;
@@ -16,11 +16,11 @@ const MAX_POINTS: usize = 600;
 /// The horizontal axis.
 #[derive(Default)]
 pub(super) struct Across {
-    /// What it shows, with its unit.
+    /// Quantity of the axis, with its unit.
     pub(super) title: &'static str,
-    /// Whether it is logarithmic.
+    /// `true` if the axis is logarithmic.
     pub(super) log: bool,
-    /// Names of the positions 0, 1, …; without names it has numbers.
+    /// Names of the positions 0, 1, …; without names the axis has numbers.
     pub(super) names: Vec<String>,
 }
 
@@ -32,16 +32,16 @@ pub(super) struct Curves {
     /// Numbers of the paper, each with the index of its curve.
     pub(super) paper: Vec<(usize, (f64, f64))>,
     pub(super) across: Across,
-    /// Whether points are marked, as the line between them was not measured.
+    /// `true` if points are marked, because the line between them was not measured.
     pub(super) points: bool,
-    /// Whether the vertical axis is logarithmic.
+    /// `true` if the vertical axis is logarithmic.
     pub(super) log: bool,
 }
 
 /// A vertical axis.
 enum Upward {
     Linear(ValueAxis),
-    /// Whole powers of ten, from the exponent `first` to `last`.
+    /// Whole powers of ten, from exponent `first` to `last`.
     Log {
         first: i32,
         last: i32,
@@ -97,10 +97,10 @@ impl Upward {
 }
 
 impl Curves {
-    /// Returns the picture as the page of results draws it.
+    /// Returns the picture in the form that the page of results draws.
     pub(super) fn json(&self) -> Value {
         let curve = |(name, points): &(String, Vec<(f64, f64)>)| {
-            // More points than a screen has columns are not drawn, but always the first and the last one.
+            // Points beyond the resolution of a screen are left out, except the first and the last one.
             let last = points.len().saturating_sub(1);
             let stride = last.div_ceil(MAX_POINTS - 1).max(1);
             let kept = points.iter().enumerate();
@@ -120,7 +120,7 @@ impl Curves {
         })
     }
 
-    /// Draws the curves between these corners.
+    /// Draws the curves in the rectangle between these corners.
     pub(super) fn draw(&self, svg: &mut String, (x0, y0): (f64, f64), (x1, y1): (f64, f64)) {
         let points = || self.curves.iter().flat_map(|(_, points)| points);
         let papers = || self.paper.iter().map(|(_, point)| point);
@@ -130,7 +130,7 @@ impl Curves {
         let values = Upward::new(&values, self.log, y0, y1);
         let scale = |x: f64| if self.across.log { x.max(f64::MIN_POSITIVE).ln() } else { x };
         let width = (scale(last) - scale(first)).max(f64::MIN_POSITIVE);
-        // Marked points are not drawn on the vertical axis.
+        // Marked points keep a distance from the vertical axis.
         let margin = if self.points { 0.04 * (x1 - x0) } else { 0.0 };
         let (left, right) = (x0 + margin, x1 - margin);
         let at_x = |x: f64| left + (right - left) * (scale(x) - scale(first)) / width;
@@ -179,7 +179,7 @@ impl Curves {
             }
         }
         for (index, (x, y)) in &self.paper {
-            // One curve has the colour of the key; several have their own.
+            // A single curve has the colour of the key; several curves have different colours.
             let colour = (self.curves.len() > 1).then(|| COLOURS[index % COLOURS.len()]);
             diamond(svg, at_x(*x), values.at(*y), colour);
         }
@@ -193,7 +193,7 @@ impl Curves {
             return names.map(|(index, name)| (index as f64, name.clone())).collect();
         }
         if self.across.log {
-            // Doublings, with at most four steps.
+            // Neighbouring values differ by a power of two, in at most four steps.
             let factor = 2f64.powf(((last / first).log2() / 4.0).ceil().max(1.0));
             let all = std::iter::successors(Some(first), |x| Some(x * factor));
             return all.take_while(|x| *x <= last).map(|x| (x, number(x))).collect();
@@ -207,7 +207,7 @@ impl Curves {
 mod tests {
     use super::{Across, Curves, MAX_POINTS};
 
-    /// Of 3600 points every seventh, and the last one.
+    /// Of 3600 points, every seventh is kept, and the last one.
     #[test]
     fn a_page_has_the_papers_numbers_and_as_many_points_as_a_screen_shows() {
         let points = (0..6 * MAX_POINTS).map(|n| (n as f64, 2.0 * n as f64)).collect();

@@ -1,5 +1,5 @@
-//! Pictures of numbers on the axes of a paper's figure: over the sizes of messages, over a load or another
-//! setting, and distributions that a summary has.
+//! Pictures of numbers on the axes of a paper's figure: over message sizes, over a load or another setting, and
+//! distributions that a summary contains.
 
 use apus_scenario::Scenario;
 use apus_scenario::experiment::{Experiment, Shown};
@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::picture::{Across, Curves};
 
-/// Percentiles of a distribution in a summary, and the fraction of values up to each.
+/// Percentiles of a distribution in a summary, each with the fraction of values up to it.
 const PERCENTILES: [(&str, f64); 8] = [
     ("min", 0.0),
     ("p1", 0.01),
@@ -19,31 +19,31 @@ const PERCENTILES: [(&str, f64); 8] = [
     ("max", 1.0),
 ];
 
-/// What the horizontal axis of a picture has.
+/// Quantity on the horizontal axis of a picture.
 #[derive(Clone, Copy)]
 enum Over {
-    /// Ranges of sizes; `{}` in a metric is the index of one, from 0 to this number.
+    /// Ranges of sizes, of which this is the number; `{}` in a metric stands for the index of a range, from 0.
     Sizes(usize),
     /// Values of the variants, with their unit.
     Values(&'static str),
     /// Values of the variants, with their unit, on a logarithmic axis.
     Log(&'static str),
-    /// The values of a distribution, with their unit.
+    /// Values of the distribution, with their unit.
     Distribution(&'static str),
 }
 
-/// A curve: its name, its variants (a `*` stands for any text), and its metric.
+/// A curve: its name, its variants (`*` stands for any text), and its metric.
 type Series<'a> = (&'a str, &'a str, &'a str);
 
-/// A picture, or several that differ in a word.
+/// A picture, or several pictures that differ in one word.
 struct Drawing {
     experiment: &'static str,
     /// Title; `@` stands for the word of `each`.
     title: &'static str,
-    /// The word of each picture, for `@` in the title and in the variants of curves.
+    /// Word of each picture, which replaces `@` in the title and in the variants of curves.
     each: &'static [&'static str],
     over: Over,
-    /// Whether the vertical axis is logarithmic.
+    /// `true` if the vertical axis is logarithmic.
     log: bool,
     curves: &'static [Series<'static>],
 }
@@ -180,7 +180,7 @@ impl Drawing {
                     sizes.iter().filter_map(point).collect()
                 }
             };
-            // The paper's numbers belong to a curve by its index.
+            // Each number of the paper is assigned to a curve by the curve's index.
             if points.len() > 1 {
                 paper.extend(published.into_iter().map(|point| (curves.len(), point)));
                 curves.push(((*name).to_owned(), points));
@@ -219,7 +219,7 @@ fn size_of(quantity: &str) -> &str {
 fn is_one_of(variant: Option<&str>, pattern: &str) -> bool {
     let Some(variant) = variant else { return false };
     match pattern.split_once('*') {
-        // A part after a dot is a variation of a run, which is no point of the figure.
+        // The part after a dot is a variation of a run, which is not a point of the figure.
         Some((before, after)) => {
             variant.starts_with(before) && variant.ends_with(after) && !variant.contains('.')
         }
@@ -256,7 +256,7 @@ fn by_value(&(_, variants, metric): &Series<'_>, experiment: &Experiment) -> (Po
     (points, paper)
 }
 
-/// Returns a number of each range of sizes that has one, that with the paper's number first.
+/// Returns a number for each range of sizes that has one; the number with the paper's value is preferred.
 fn by_size<'a>(
     &(_, variant, metric): &Series<'_>,
     count: usize,
@@ -336,7 +336,7 @@ mod tests {
         }
     }
 
-    /// Of the first curve only one value was measured, so that it is not drawn.
+    /// Only one value of the first curve was measured, so it is not drawn.
     #[test]
     fn the_papers_numbers_stay_with_their_curve_if_another_one_is_left_out() {
         let shown = |variant: &str, value: f64, measured: Option<f64>| Shown {

@@ -1,4 +1,4 @@
-//! Runs of all experiments on all cores: none waits for the end of another experiment.
+//! Runs of all experiments on all cores: no experiment waits for the end of another one.
 
 use std::collections::BTreeMap;
 use std::num::NonZeroUsize;
@@ -19,17 +19,17 @@ use crate::progress::Meter;
 /// Experiments whose runs share the cores.
 pub struct Pool<'a> {
     parts: Vec<Part<'a>>,
-    /// Every run once, even if several experiments use it.
+    /// Every distinct run once, even if several experiments use it.
     setups: Vec<Setup>,
     /// First experiment that uses each run.
     names: Vec<&'a str>,
-    /// Uses of each run: places in the list of all experiments' runs.
+    /// Uses of each run: indices in the list of all experiments' runs.
     places: Vec<Vec<usize>>,
-    /// Name of the run at each place, which its experiment gives it.
+    /// Name that the experiment gives to the run at each index.
     run_names: Vec<String>,
 }
 
-/// Runs of one experiment, in the list of all, beginning at `first`.
+/// Runs of one experiment in the list of all runs; they start at `first`.
 struct Part<'a> {
     scenario: &'a Scenario,
     first: usize,
@@ -38,11 +38,11 @@ struct Part<'a> {
 
 /// Result of an experiment.
 pub struct Finished {
-    /// Its checks over the seeds of which every run was finished, or the reason for their absence.
+    /// Checks over the seeds of which every run has finished, or the reason why there are none.
     pub experiment: Result<Experiment, String>,
-    /// Whether all of its runs were finished.
+    /// `true` if all of its runs have finished.
     pub complete: bool,
-    /// Real seconds of all its runs together.
+    /// Real time of all its runs together, in seconds.
     pub wall_s: f64,
 }
 
@@ -52,12 +52,12 @@ struct State {
     walls: Vec<Duration>,
     /// Number of remaining runs of each experiment.
     left: Vec<usize>,
-    /// First experiment that has not been passed on.
+    /// First experiment whose result has not been passed on.
     next: usize,
 }
 
 impl<'a> Pool<'a> {
-    /// Returns all runs of these experiments, in their order.
+    /// Returns all runs of these experiments, in order.
     pub fn new(experiments: impl Iterator<Item = (&'a str, &'a Scenario)>, seeds: u64) -> Self {
         let mut pool = Self {
             parts: Vec::new(),
@@ -72,7 +72,7 @@ impl<'a> Pool<'a> {
             let runs = own.len();
             for (place, setup) in (first..).zip(own) {
                 pool.run_names.push(setup.name().to_owned());
-                // The tables belong to the experiment that wrote them.
+                // Runs with tables are not shared: the tables belong to the experiment that writes them.
                 let shared = setup.record().is_none();
                 let key = shared.then(|| setup.clone().with_name("").to_toml());
                 if let Some(&run) = key.as_ref().and_then(|key| known.get(key)) {
@@ -91,13 +91,13 @@ impl<'a> Pool<'a> {
         pool
     }
 
-    /// Returns the number of runs of the experiments; a run of two experiments counts twice.
+    /// Returns the number of runs of the experiments; a run that two experiments use counts twice.
     fn all_runs(&self) -> usize {
         self.parts.last().map_or(0, |part| part.first + part.runs)
     }
 
-    /// Executes all runs. `done` gets each experiment in order, as soon as it and all earlier ones
-    /// are finished. If `watch` ends the runs, it gets those with at least one finished seed.
+    /// Executes all runs. `done` receives each experiment in order, as soon as it and all earlier ones have finished.
+    /// If `watch` ends the runs, `done` receives the experiments with at least one finished seed.
     pub fn run(
         &self,
         memory: MaxMemory,
@@ -119,10 +119,10 @@ impl<'a> Pool<'a> {
         let on_step = |step: Step| meter.on_step(step);
         run_each(&self.setups, threads, Threads::Exactly(1), watch, &on_step, &|run, result| {
             let wall = meter.on_end(run);
-            // A panic of another thread ends the command.
+            // The lock is poisoned only if another thread panicked, which ends the command.
             let Ok(mut guard) = state.lock() else { return };
             let (state, done) = &mut *guard;
-            // A run that the user ended is not finished and not failed.
+            // A run that the user ended counts as neither finished nor failed.
             let result = (!is_interrupted(&result)).then_some(result);
             state.walls[self.places[run][0]] = wall;
             for &place in &self.places[run] {
@@ -145,7 +145,7 @@ impl<'a> Pool<'a> {
         });
     }
 
-    /// Merges an experiment's results; `None` if it was interrupted before a seed was finished.
+    /// Merges the results of an experiment; `None` if it was interrupted before any seed finished.
     fn finished(&self, index: usize, state: &mut State) -> Option<Finished> {
         let Part { scenario, first, runs } = self.parts[index];
         let own = first..first + runs;
@@ -171,7 +171,7 @@ mod tests {
     use super::Pool;
     use crate::library;
 
-    /// Two scenarios that use runs of a third one add none of their own.
+    /// Two scenarios that only use runs of a third one add no runs of their own.
     #[test]
     fn equal_runs_are_run_once() {
         let names = ["swift/cluster", "swift/fig6", "swift/fig10"];

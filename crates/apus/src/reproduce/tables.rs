@@ -7,10 +7,10 @@ use apus_sim::bounds::Bounds;
 use super::result::ExperimentResult;
 use crate::text::{bounds, columns, number};
 
-/// Relative difference from the paper's number from which the reason is shown.
+/// Relative difference from the paper's number above which the reason is shown.
 const VISIBLE: f64 = 0.1;
 
-/// One experiment.
+/// Returns the text of one experiment.
 pub(super) fn experiment(result: &ExperimentResult) -> String {
     let title = result.title.as_ref().map_or_else(String::new, |title| format!("  {title}"));
     let (seeds, wall) = (result.seeds, number(result.wall_s));
@@ -118,7 +118,7 @@ pub(super) fn deviation(shown: &Shown) -> String {
     })
 }
 
-/// Returns the verdict, with the number of seeds outside the band if the median is within it.
+/// Returns the verdict; if the median is within the band, also the number of seeds outside it.
 fn verdict(check: &CheckResult) -> String {
     check.verdict.word().to_owned() + &seeds_outside(check)
 }
@@ -132,7 +132,7 @@ pub(super) fn seeds_outside(check: &CheckResult) -> String {
     format!(", {outside} of {all} seeds outside")
 }
 
-/// Returns the text for an unknown number: its bounds if it is censored.
+/// Returns the text for an unknown number; for a censored number, its bounds.
 pub(super) fn not_known(shown: &Shown) -> String {
     if shown.censored.is_none() {
         return "not measured".to_owned();

@@ -1,4 +1,4 @@
-//! Files of Chakra traces: `PREFIX.RANK.et`, plain or compressed by gzip.
+//! Files of Chakra traces: `PREFIX.RANK.et`, uncompressed or compressed by gzip.
 
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -11,18 +11,18 @@ use super::{Job, Reading, read_bytes};
 use crate::failure::Failure;
 use crate::output::Pending;
 
-/// Ends of the names of traces.
+/// Name endings of traces.
 const ENDS: [&str; 2] = [".et", ".et.gz"];
 
-/// Returns prefix and rank of the name of a trace.
+/// Returns the prefix and the rank in the name of a trace.
 fn split(name: &str) -> Option<(&str, u32)> {
     let stem = ENDS.iter().find_map(|end| name.strip_suffix(end))?;
     let (prefix, rank) = stem.rsplit_once('.')?;
     Some((prefix, rank.parse().ok()?))
 }
 
-/// Returns the files of the ranks from 0 upwards: those of the folder, of the prefix, or of the prefix of a file;
-/// `None` if the path names no traces.
+/// Returns the files of the ranks from 0 upwards. The path may be their folder, their prefix, or one of the files.
+/// Returns `None` if the path names no traces.
 pub(super) fn find(path: &Path) -> Result<Option<Vec<PathBuf>>, Failure> {
     let shown = path.display();
     let fail = |why: String| Err(Failure::Input(format!("{shown}: {why}")));
@@ -77,7 +77,7 @@ pub(super) fn find(path: &Path) -> Result<Option<Vec<PathBuf>>, Failure> {
     Ok(Some(found.into_values().collect()))
 }
 
-/// Reads the files of all ranks as a text of a scenario.
+/// Reads the files of all ranks as a text that a scenario can contain.
 pub(super) fn read_as_text(files: &[PathBuf]) -> Result<String, Failure> {
     let bytes = files.iter().map(|file| read_bytes(file));
     Ok(text_of(&bytes.collect::<Result<Vec<_>, _>>()?))
@@ -104,13 +104,13 @@ pub(super) fn read(files: &[PathBuf], reading: &Reading) -> Result<Job, Failure>
     Ok(Job { graph: imported.graph, skipped: imported.skipped })
 }
 
-/// Writes a trace per rank, all or none. Returns what differs from the job.
+/// Writes a trace per rank: all traces or none. Returns the differences from the job.
 pub(super) fn write(graph: &Graph, path: &Path, rounds: bool) -> Result<Changes, Failure> {
     let prefix = path.to_string_lossy().into_owned();
     let prefix = split(&prefix).map_or(prefix.as_str(), |(prefix, _)| prefix);
     let prefix = prefix.strip_suffix(".et").unwrap_or(prefix);
     let file_of = |rank: u32| PathBuf::from(format!("{prefix}.{rank}.et"));
-    // A reader would take it for a rank of this trace.
+    // A reader would take such a file for a further rank of this trace.
     let further =
         find(&file_of(0))?.and_then(|files| files.into_iter().nth(graph.ranks() as usize));
     if let Some(other) = further {

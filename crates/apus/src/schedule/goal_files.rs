@@ -1,4 +1,4 @@
-//! GOAL files: read piece by piece, and written in either form.
+//! GOAL files: read in pieces, and written in either form.
 
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom, Write};
@@ -17,10 +17,10 @@ pub(super) enum Form {
     Binary,
 }
 
-/// Bytes that are read at once.
+/// Bytes per read call.
 const PIECE: usize = 1 << 18;
 
-/// Why a file could not be read.
+/// Reason why a file could not be read.
 enum Unreadable {
     Io(io::Error),
     Goal(GoalError),
@@ -38,7 +38,7 @@ impl From<GoalError> for Unreadable {
     }
 }
 
-/// Reads a GOAL file, whose form is told by its content.
+/// Reads a GOAL file; its content determines the form.
 pub(super) fn read(path: &Path) -> Result<Graph, Failure> {
     let read = || -> Result<Graph, Unreadable> {
         let mut file = File::open(path)?;
@@ -67,10 +67,10 @@ fn read_text(mut file: File, head: &[u8]) -> Result<Graph, Unreadable> {
     }
 }
 
-/// Reads a binary file rank by rank: its memory is that of the graph and of one block.
+/// Reads a binary file rank by rank, so that the memory use is that of the graph and one block.
 fn read_binary(mut file: File, head: &[u8]) -> Result<Graph, Unreadable> {
     let length = file.metadata()?.len();
-    // A damaged number of ranks must not allocate a table that the file cannot have.
+    // A damaged number of ranks must not allocate a table that is larger than the file.
     let table = BinaryReader::table_bytes(head)?.min(length);
     file.seek(SeekFrom::Start(0))?;
     let mut bytes = Vec::new();
@@ -115,7 +115,7 @@ fn write_text(graph: &Graph, out: &mut dyn Write) -> io::Result<()> {
     }
 }
 
-/// A writer of text that keeps the error of its output.
+/// A text writer that keeps the error of its output.
 struct Text<'a> {
     out: &'a mut dyn Write,
     failed: Option<io::Error>,

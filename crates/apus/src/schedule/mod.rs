@@ -1,4 +1,4 @@
-//! Files of jobs in all formats that can be read and written.
+//! Job files in all formats that can be read and written.
 
 mod chakra_files;
 mod goal_files;
@@ -15,20 +15,20 @@ use flate2::read::MultiGzDecoder;
 
 use crate::failure::Failure;
 
-/// First bytes of gzip.
+/// First bytes of a gzip file.
 const GZIP: [u8; 2] = [0x1f, 0x8b];
 
-/// How a job is read.
+/// Options for reading a job.
 #[derive(Clone, Debug, Default)]
 pub struct Reading {
     /// Groups of ranks in Chakra traces.
     pub groups: Groups,
-    /// Leave out what has no meaning in Chakra traces.
+    /// `true` to leave out parts of a Chakra trace that have no meaning.
     pub lenient: bool,
 }
 
 impl Reading {
-    /// Returns how a job is read with the groups of a file.
+    /// Returns the options with the groups of a file.
     pub fn new(groups: Option<&Path>, lenient: bool) -> Result<Self, Failure> {
         let Some(path) = groups else { return Ok(Self { lenient, ..Self::default() }) };
         let name = path.display();
@@ -44,26 +44,26 @@ impl Reading {
 pub struct Job {
     /// The job.
     pub graph: Graph,
-    /// What the lenient mode left out.
+    /// Parts that the lenient mode left out.
     pub skipped: Vec<Skipped>,
 }
 
-/// A format that is written.
+/// A format for writing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Form {
     /// GOAL as text.
     Text,
     /// GOAL as binary.
     Binary,
-    /// Chakra traces, a file per rank.
+    /// Chakra traces, one file per rank.
     Chakra {
-        /// Whether times that Chakra has not are rounded.
+        /// `true` to round times that Chakra cannot represent.
         rounds: bool,
     },
 }
 
-/// Reads a job, whose format is told by its content. Traces of Chakra are named by one of them, by their folder, or by
-/// the beginning of their names.
+/// Reads a job; the content determines the format. Chakra traces are named by one of the files, by their folder, or by
+/// the common prefix of their names.
 pub fn read(path: &Path, reading: &Reading) -> Result<Job, Failure> {
     if let Some(files) = chakra_files::find(path)? {
         return chakra_files::read(&files, reading);
@@ -77,12 +77,12 @@ pub fn read(path: &Path, reading: &Reading) -> Result<Job, Failure> {
     read_one(path).map(|graph| Job { graph, skipped: Vec::new() })
 }
 
-/// Reads a job of a single file.
+/// Reads a job that consists of a single file.
 fn read_one(path: &Path) -> Result<Graph, Failure> {
     let name = path.display();
     let unreadable =
         |error: std::io::Error| Failure::Input(format!("{name}: cannot be read: {error}"));
-    // What a pipe has is gone when the beginning was read; opening it again waits forever.
+    // Reading the start of a pipe consumes it, and opening it again would wait forever.
     if !std::fs::metadata(path).map_err(unreadable)?.is_file() {
         return Err(Failure::Input(format!(
             "{name}: is no regular file, and a job is read twice: first its beginning, which tells the format; write it to a file"
@@ -116,7 +116,7 @@ fn is_goal_text(head: &[u8]) -> bool {
     first.is_some_and(|first| first.starts_with("num_ranks") || first.starts_with("/*"))
 }
 
-/// Reads a file that may be compressed by gzip, told by its first bytes.
+/// Reads a file that may be compressed by gzip, which its first bytes show.
 fn read_bytes(path: &Path) -> Result<Vec<u8>, Failure> {
     let name = path.display();
     let fail = |why: String| Failure::Input(format!("{name}: {why}"));
@@ -127,7 +127,7 @@ fn read_bytes(path: &Path) -> Result<Vec<u8>, Failure> {
     })?;
     if bytes.starts_with(&GZIP) {
         let packed = std::mem::take(&mut bytes);
-        // A file of several members, as `cat a.gz b.gz` makes it, is their contents one after the other.
+        // A file with several members, such as `cat a.gz b.gz` creates, contains their contents one after the other.
         let mut decoder = MultiGzDecoder::new(packed.as_slice()).take(DATA_BYTES + 1);
         decoder.read_to_end(&mut bytes).map_err(|error| {
             fail(format!("it cannot be decompressed: {error}; the file is damaged or cut short"))
@@ -141,8 +141,8 @@ fn read_bytes(path: &Path) -> Result<Vec<u8>, Failure> {
     Ok(bytes)
 }
 
-/// Returns a file of a job that is no text as a text that a scenario can have: Chakra traces as they are, a binary file
-/// as GOAL text.
+/// Returns a job file that is not text as text that a scenario can contain: Chakra traces unchanged, a binary file as
+/// GOAL text.
 pub fn read_as_text(path: &Path) -> Result<String, String> {
     let text_of = |failure: Failure| failure.to_string();
     if let Some(files) = chakra_files::find(path).map_err(text_of)? {
@@ -157,12 +157,12 @@ pub fn read_as_text(path: &Path) -> Result<String, String> {
     }
 }
 
-/// Returns `true` if a path names Chakra traces and no other file.
+/// Returns `true` if a path names Chakra traces and not another file.
 pub fn names_traces(path: &Path) -> bool {
     matches!(chakra_files::find(path), Ok(Some(_)))
 }
 
-/// Writes a job. Chakra traces get the name `PATH.RANK.et`. Returns what differs from the job.
+/// Writes a job. Chakra traces get the name `PATH.RANK.et`. Returns the differences from the job.
 pub fn write(graph: &Graph, form: Form, path: &Path) -> Result<Changes, Failure> {
     match form {
         Form::Text => goal_files::write(graph, goal_files::Form::Text, path)?,
@@ -205,7 +205,7 @@ mod tests {
         std::fs::remove_file(&path).expect("it is there");
     }
 
-    /// Nobody writes to the pipe: without the refusal this waits.
+    /// No process writes to the pipe, so the test would block without the refusal.
     #[cfg(unix)]
     #[test]
     fn a_job_in_a_pipe_is_refused() {

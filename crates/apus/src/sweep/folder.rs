@@ -1,4 +1,4 @@
-//! The directory of a sweep whose runs another program executes: with the same files as the command's.
+//! Directory of a sweep whose runs another program executes. It contains the same files as that of the command.
 
 use std::path::Path;
 
@@ -16,7 +16,7 @@ use crate::store::{self, Store};
 /// A run of a sweep.
 #[derive(Clone, Copy, Debug)]
 pub struct SweepPoint<'a> {
-    /// Value of each axis, in their order.
+    /// Value on each axis, in order.
     pub values: &'a [String],
     /// Variant of the scenario, if it has variants.
     pub variant: Option<&'a str>,
@@ -24,8 +24,8 @@ pub struct SweepPoint<'a> {
     pub setup: &'a Setup,
 }
 
-/// Directory of a sweep's results. It has the plan of the sweep, so that `apus sweep --merge` reads it, and
-/// keeps each run that has ended. `sweep.csv` grows during the sweep.
+/// Directory of a sweep's results. It contains the plan of the sweep, so that `apus sweep --merge` can read it, and
+/// stores each run that has ended. `sweep.csv` grows during the sweep.
 pub struct SweepFolder {
     dir: OutputDir,
     store: Store,
@@ -34,10 +34,10 @@ pub struct SweepFolder {
 }
 
 impl SweepFolder {
-    /// Creates the directory, or opens one of earlier results. `file` is the scenario as the user names it.
+    /// Creates the directory, or opens one with earlier results. `file` is the user's name of the scenario.
     ///
     /// # Errors
-    /// The directory has files of another origin, or cannot be written.
+    /// If the directory contains files of another origin, or cannot be written.
     pub fn open<'a>(
         out: &Path,
         file: &str,
@@ -65,17 +65,17 @@ impl SweepFolder {
         Ok(Self { dir, store, plan, partial })
     }
 
-    /// Returns the summary of the run at this place as JSON, if it is finished.
+    /// Returns the summary of the run with this index as JSON, if the run has finished.
     #[must_use]
     pub fn summary(&self, place: usize) -> Option<String> {
         let runs = self.partial.runs();
         runs.get(place)?.summary.as_ref().map(Value::to_string)
     }
 
-    /// Keeps the result of the run at this place: its summary as JSON, or the reason why it failed.
+    /// Stores the result of the run with this index: its summary as JSON, or the reason why it failed.
     ///
     /// # Errors
-    /// A file cannot be written.
+    /// If a file cannot be written.
     pub fn keep(
         &self,
         place: usize,
@@ -98,10 +98,10 @@ impl SweepFolder {
         Ok(())
     }
 
-    /// Writes table, chart and all numbers.
+    /// Writes the table, the chart and all numbers.
     ///
     /// # Errors
-    /// A file cannot be written.
+    /// If a file cannot be written.
     pub fn write(&self) -> Result<(), String> {
         let runs = self.partial.runs();
         let rows = table::rows(&runs, &self.plan.metrics);

@@ -1,4 +1,4 @@
-//! Points of a sweep: the product of all values.
+//! Points of a sweep: the Cartesian product of all values.
 
 use apus_scenario::{Options, Setup};
 
@@ -12,7 +12,7 @@ use crate::{library, store};
 pub struct Axis {
     /// Dotted key of the setting.
     pub key: String,
-    /// Its values as the user wrote them.
+    /// Values as the user wrote them.
     pub values: Vec<String>,
 }
 
@@ -51,18 +51,18 @@ pub fn read_axis(text: &str) -> Result<Axis, String> {
 /// One run of a sweep.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Point {
-    /// Value of each axis, in their order.
+    /// Value on each axis, in order.
     pub values: Vec<String>,
     /// Variant of the scenario, if it has variants.
     pub variant: Option<String>,
     /// Seed of the run.
     pub seed: u64,
-    /// Its key in the store.
+    /// Key of the run in the store.
     pub run: String,
 }
 
 impl Point {
-    /// Returns the settings in which the run differs from others, for messages.
+    /// Returns the settings that distinguish the run from others, for messages.
     pub fn describe(&self, axes: &[Axis]) -> String {
         let settings = axes.iter().zip(&self.values);
         let mut parts: Vec<String> =
@@ -73,8 +73,8 @@ impl Point {
     }
 }
 
-/// Returns all runs. The last axis varies fastest among the settings, then follow the variants,
-/// then the seeds from the scenario's own upwards.
+/// Returns all runs. Seeds, from the scenario's own upwards, vary fastest, then the variants, then the settings; among
+/// the settings, the last axis varies fastest.
 pub fn points(
     file: &str,
     options: &Options,

@@ -1,4 +1,4 @@
-//! `apus sweep --merge`: the table of the runs that shards have kept.
+//! `apus sweep --merge`: the table of the runs that the shards have stored.
 
 use std::path::{Path, PathBuf};
 
@@ -13,12 +13,12 @@ use crate::tables::Format;
 /// Maximum number of missing runs that a message names.
 const NAMED: usize = 5;
 
-/// Writes the table, the chart and all numbers of the shards in these directories to `out`, or to the only
-/// directory.
+/// Writes the table, the chart and all numbers of the shards in these directories to `out`. Without `out`, writes to
+/// the directory of the shards, of which there must be only one.
 ///
 /// # Errors
-/// If the directories hold shards of different sweeps, or if a run failed or is missing; the results of the
-/// others are written nevertheless.
+/// If the directories hold shards of different sweeps, or if a run failed or is missing. The results of the other runs
+/// are written nevertheless.
 pub fn merge(
     folders: &[PathBuf],
     out: Option<&Path>,
@@ -49,7 +49,7 @@ pub fn merge(
         .collect();
 
     let missing = missing(&plan, &runs);
-    // The directory of an earlier merge has a plan, but no runs: its table stays.
+    // The directory of an earlier merge has a plan but no runs; its table must stay.
     if runs.iter().all(|run| run.summary.is_none() && run.failure.is_none()) {
         return Err(Failure::Run(missing.unwrap_or_default()));
     }

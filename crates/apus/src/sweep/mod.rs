@@ -1,4 +1,4 @@
-//! `apus sweep`: a scenario over the product of settings, on all cores or in shards, resumable.
+//! `apus sweep`: runs a scenario over the product of settings, on all cores or in shards; it can be resumed.
 
 pub mod folder;
 mod grid;
@@ -213,7 +213,7 @@ impl Sweep {
         if failures.is_empty() { Ok(()) } else { Err(Failure::Run(failures.join("\n"))) }
     }
 
-    /// Returns an error for a metric of a part that no run has.
+    /// Returns an error for a metric of a part of the scenario that no run has.
     fn check_parts(&self, setups: &[Setup]) -> Result<(), Failure> {
         for name in self.metric.iter().filter(|name| !METRICS.contains(&name.as_str())) {
             if !setups.iter().any(|setup| setup.part_metrics().contains(name)) {

@@ -1,4 +1,4 @@
-//! Plan of a sweep: everything that its table depends on besides the results of its runs.
+//! Plan of a sweep: everything that determines its table except the results of the runs.
 
 use std::path::Path;
 
@@ -14,10 +14,10 @@ use crate::program::BUILD;
 use crate::report;
 use crate::store::Store;
 
-/// Name of its file in the store.
+/// Name of the plan's file in the store.
 const FILE: &str = "plan.json";
 
-/// Maximum number of runs whose set-up is described. Rationale: more values are not named.
+/// Maximum number of runs whose set-up is described. Rationale: values of further runs are not named.
 const MAX_DESCRIBED: usize = 64;
 
 /// Plan of a sweep. All shards of a sweep have the same plan.
@@ -27,15 +27,15 @@ pub struct Plan {
     pub schema_version: u32,
     /// Version of the program.
     pub version: String,
-    /// Its build, whose results can differ from those of another one.
+    /// Build of the program; results of different builds may differ.
     pub build: String,
-    /// The scenario as the user named it.
+    /// Scenario as the user named it.
     pub file: String,
-    /// The settings and their values.
+    /// Varied settings and their values.
     pub vary: Vec<Axis>,
-    /// The metrics of the chart.
+    /// Metrics of the chart.
     pub metrics: Vec<String>,
-    /// What is run, for the page ([`report::describe_all`]).
+    /// Set-up of the runs, for the page ([`report::describe_all`]).
     #[serde(default)]
     pub setup: Value,
     /// All runs, in the order of the table.
@@ -51,7 +51,7 @@ impl Plan {
         points: Vec<Point>,
         setups: &[&Setup],
     ) -> Self {
-        // Each value of each setting, and each variant, is in one of the runs that differ from the first in it alone.
+        // Each value of a setting, and each variant, occurs in a run that differs from the first run in it alone.
         let near = |point: &Point| {
             let Some(first) = points.first() else { return false };
             let differ = point.values.iter().zip(&first.values).filter(|(a, b)| a != b).count();
@@ -77,7 +77,7 @@ impl Plan {
         write_shared(&store.file(FILE), json + "\n")
     }
 
-    /// Writes the plan of a shard to a store. Shards of another sweep must not be in it.
+    /// Writes the plan of a shard to a store, which must not hold shards of another sweep.
     pub fn share(&self, store: &Store) -> Result<(), String> {
         if Self::is_in(store) {
             let path = store.file(FILE);
@@ -104,7 +104,7 @@ impl Plan {
         read(&store.file(FILE))
     }
 
-    /// Returns how another plan differs, as a clause about the other one.
+    /// Returns how another plan differs, as a clause about the other plan.
     pub fn difference(&self, other: &Self) -> Option<String> {
         let values = |plan: &Self| -> Vec<String> {
             plan.vary.iter().map(|axis| format!("{}={}", axis.key, axis.values.join(","))).collect()

@@ -34,12 +34,12 @@ pub fn json(axes: &[Axis], runs: &[Done]) -> Value {
     json!({ "schema_version": SCHEMA_VERSION, "runs": runs.iter().map(run).collect::<Vec<_>>() })
 }
 
-/// Names of the files of results, with the table in each format.
+/// Names of the result files; the table is listed in every format.
 const FILES: [&str; 6] =
     ["sweep.csv", "sweep.parquet", "sweep.arrow", "sweep.json", "sweep.svg", "report.html"];
 
-/// Removes the results of another command and those of another sweep, so that those of two runs never lie side by side, and
-/// keeps the plan of this sweep. Finished runs stay.
+/// Removes the results of other commands and of other sweeps, so that results of two runs are never mixed, and stores
+/// the plan of this sweep. Finished runs stay.
 pub fn begin(dir: &OutputDir, store: &Store, plan: &Plan) -> Result<(), String> {
     if !Plan::load(store).is_ok_and(|other| plan.difference(&other).is_none()) {
         return dir.clear().and_then(|()| plan.save(store));
@@ -47,9 +47,10 @@ pub fn begin(dir: &OutputDir, store: &Store, plan: &Plan) -> Result<(), String> 
     if dir.other_than(&FILES).is_some() { dir.clear() } else { Ok(()) }
 }
 
-/// Keeps the plan of a shard. Results of other commands or sweeps and shards of another sweep must not be there.
+/// Stores the plan of a shard. The directory must not hold results of other commands or sweeps, or shards of another
+/// sweep.
 pub fn begin_shard(dir: &OutputDir, store: &Store, plan: &Plan) -> Result<(), String> {
-    // Without a plan, nobody knows of which sweep results are.
+    // Without a plan, the sweep to which the results belong is unknown.
     let own: &[&str] = if Plan::is_in(store) { &FILES } else { &[] };
     if let Some(name) = dir.other_than(own) {
         return Err(format!(
@@ -61,7 +62,7 @@ pub fn begin_shard(dir: &OutputDir, store: &Store, plan: &Plan) -> Result<(), St
     plan.share(store)
 }
 
-/// Maximum number of rows whose distributions are drawn in the same axes.
+/// Maximum number of rows whose distributions are drawn on the same axes.
 const MAX_CURVES: usize = 12;
 /// Percentiles of a distribution in a summary.
 pub const PERCENTILES: [(&str, f64); 6] =
@@ -85,7 +86,7 @@ fn distributions(runs: &[Done]) -> Vec<Distribution> {
     all.into_iter().filter(shown).collect()
 }
 
-/// Writes table, chart and all numbers. `json` is the content of sweep.json.
+/// Writes the table, the chart and all numbers. `json` is the content of sweep.json.
 pub fn write(
     dir: &OutputDir,
     plan: &Plan,
@@ -111,7 +112,7 @@ pub fn write(
     dir.write("report.html", &report.html())
 }
 
-/// Returns rows of settings as a comparison of a report; `chosen` is the place of the command's choice.
+/// Returns the rows of settings as the comparison of a report; `chosen` is the index of the command's choice.
 pub fn of_rows(
     caption: String,
     axes: &[Axis],
@@ -147,24 +148,24 @@ pub fn of_rows(
     }
 }
 
-/// Shortest time between two versions of the table of a sweep in progress.
+/// Shortest time between two versions of the table while a sweep runs.
 const INTERVAL: Duration = Duration::from_secs(1);
-/// Writing the table of a sweep in progress takes at most this part of the time: one of 50.
+/// Divisor for the share of time that writing the table may take while a sweep runs: one part in 50.
 const SHARE: u32 = 50;
 
-/// Runs of a sweep in progress, whose table is renewed as runs end.
+/// Runs of a sweep in progress, whose table is rewritten as runs end.
 pub struct Partial {
     axes: Vec<Axis>,
     metrics: Vec<String>,
     dir: Option<OutputDir>,
     runs: Mutex<Vec<Done>>,
-    /// Time of the next version of the table.
+    /// Earliest time of the next version of the table.
     next: Mutex<Instant>,
 }
 
 impl Partial {
-    /// Writes the table of the runs that are already there, if there is a directory. This also shows before a
-    /// long run that results can be written.
+    /// Writes the table of the runs that have already finished, if there is a directory. This also verifies, before a
+    /// long run, that results can be written.
     pub fn new(dir: Option<OutputDir>, plan: &Plan, runs: Vec<Done>) -> Result<Self, String> {
         let (axes, metrics) = (plan.vary.clone(), plan.metrics.clone());
         if let Some(dir) = &dir {
@@ -183,19 +184,19 @@ impl Partial {
         }
         drop(runs);
         let Some(dir) = &self.dir else { return };
-        // Another thread is writing the table: the next one will have this run.
+        // If another thread is writing the table, the next version will include this run.
         let Ok(mut next) = self.next.try_lock() else { return };
         let started = Instant::now();
         if started < *next {
             return;
         }
-        // The final table is written again, and its error is reported.
+        // The final table is written again, and its error is then reported.
         let _ = table::write(dir, &self.axes, &self.metrics, &self.runs());
         let now = Instant::now();
         *next = now + INTERVAL.max(now.duration_since(started) * SHARE);
     }
 
-    /// Returns all runs, while no result is added.
+    /// Locks and returns all runs; no result can be added meanwhile.
     pub fn runs(&self) -> MutexGuard<'_, Vec<Done>> {
         self.runs.lock().unwrap_or_else(PoisonError::into_inner)
     }

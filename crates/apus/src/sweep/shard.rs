@@ -1,8 +1,8 @@
-//! Shards of a sweep: the part of its runs that one of several processes makes.
+//! Shards of a sweep: the part of its runs that one of several processes executes.
 
 use std::fmt;
 
-/// Shard `number` of `count`, from 1.
+/// Shard `number` of `count`; numbers start at 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Shard {
     number: usize,
@@ -13,8 +13,8 @@ pub struct Shard {
 const MAX: usize = 1_000_000;
 
 impl Shard {
-    /// Returns `true` if the run at this place of the table belongs to the shard. Neighbours take similar
-    /// time, so that they are of different shards.
+    /// Returns `true` if the run with this index in the table belongs to the shard. Neighbouring runs take similar
+    /// times, so they belong to different shards.
     pub fn has(self, place: usize) -> bool {
         place % self.count == self.number - 1
     }

@@ -1,4 +1,4 @@
-//! Results of a sweep as tables: one row per run in the file, medians over seeds on the terminal.
+//! Results of a sweep as tables: one row per run in the file, medians over the seeds on the terminal.
 
 use apus_scenario::Setup;
 use apus_sim::bounds::Bounds;
@@ -12,7 +12,7 @@ use crate::spread::Spread;
 use crate::tables::{column, write_any};
 use crate::text;
 
-/// Metrics of tables and chart without `--metric`, after the times of jobs.
+/// Metrics of tables and chart without `--metric`; times of jobs precede them.
 const DEFAULT_METRICS: [&str; 7] = [
     "goodput_gbps",
     "loss_rate",
@@ -23,31 +23,31 @@ const DEFAULT_METRICS: [&str; 7] = [
     "jain",
 ];
 
-/// Returns the metrics of tables and chart without `--metric`: times of jobs come first.
+/// Returns the metrics of tables and chart without `--metric`; times of jobs come first.
 pub fn default_metrics<'a>(setups: impl IntoIterator<Item = &'a Setup>) -> Vec<String> {
     let jobs = setups.into_iter().map(|setup| setup.job_names().count()).max().unwrap_or(0);
     let times = (0..jobs).map(|job| format!("jobs.{job}.completion_us"));
     times.chain(DEFAULT_METRICS.map(str::to_owned)).collect()
 }
 
-/// A run and its summary, once it is finished.
+/// A run with its summary, once the run has finished.
 pub struct Done {
     /// The run.
     pub point: Point,
-    /// Its summary.
+    /// Summary of the run.
     pub summary: Option<Value>,
-    /// Why it failed.
+    /// Reason why the run failed.
     pub failure: Option<String>,
 }
 
-/// Returns the metrics of a table of runs: all common ones, and those of the chart that not every scenario has.
+/// Returns the metrics of a table of runs: all common ones, and those of the chart that only some scenarios have.
 fn columns_of(metrics: &[String]) -> impl Iterator<Item = &str> + Clone {
     let own = metrics.iter().map(String::as_str).filter(|name| !METRICS.contains(name));
     METRICS.iter().copied().chain(own)
 }
 
-/// Writes every finished run with every metric, and with those of the chart. A cell is empty if the number was not
-/// measured or is censored; the columns `lower` and `upper` of its distribution have the bounds.
+/// Writes every finished run with all metrics of `columns_of`. If a number was not measured or is censored, its cell is
+/// empty; the columns `lower` and `upper` of its distribution then contain the bounds.
 pub fn write(
     dir: &OutputDir,
     axes: &[Axis],
@@ -75,7 +75,7 @@ pub fn write(
 fn table_of_runs(axes: &[Axis], metrics: &[String]) -> Table {
     let setting = |axis: &Axis| column(&axis.key, CellType::Text, "value of this setting");
     let metric = |name: &str| {
-        // As of a summary, whose columns stand for several metrics each.
+        // Columns are declared as in a summary, where one column may stand for several metrics.
         let declared = TABLES.iter().flat_map(|table| &table.columns);
         let found = declared.clone().find(|column| column.explains(name)).cloned();
         let known = found.unwrap_or_else(|| column(name, CellType::Number, ""));
@@ -91,11 +91,11 @@ fn table_of_runs(axes: &[Axis], metrics: &[String]) -> Table {
 
 /// One line of the table: the settings, and the median of each metric over the seeds.
 pub struct Row {
-    /// The value of each axis.
+    /// Value on each axis.
     pub values: Vec<String>,
-    /// The variant.
+    /// Variant of the scenario.
     pub variant: Option<String>,
-    /// Numbers over the seeds, in the order of the metrics; `None` if no seed measured it.
+    /// Numbers over the seeds, in the order of the metrics; `None` if no seed measured the number.
     pub numbers: Vec<Option<Spread>>,
 }
 

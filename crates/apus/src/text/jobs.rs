@@ -1,4 +1,4 @@
-//! Jobs: completion times and how ranks spent them.
+//! Jobs: completion times, and how the ranks spent them.
 
 use apus_sim::bounds::median;
 use apus_sim::jobs::JobSummary;
@@ -53,14 +53,14 @@ pub(super) fn rows(job: &JobSummary) -> Vec<Vec<String>> {
     rows
 }
 
-/// Returns how long iterations took, if there are several.
+/// Returns the durations of the iterations, if there are several.
 fn iterations(times: &[f64]) -> Option<String> {
     let (count, most) = (times.len(), times.iter().copied().fold(0.0, f64::max));
     let median = median(times.to_vec()).filter(|_| count > 1)?;
     Some(format!("{count} iterations: median {} us, max {} us", number(median), number(most)))
 }
 
-/// Returns the critical path, and the message that was held up most.
+/// Returns the critical path, and the message that was delayed most.
 fn critical(job: &JobSummary) -> Vec<String> {
     let (Some(steps), Some(compute), Some(wire), Some(delay)) =
         (job.critical_steps, job.critical_compute_us, job.critical_wire_us, job.critical_delay_us)
@@ -97,7 +97,7 @@ fn done(word: &str) -> &'static str {
     }
 }
 
-/// Returns the completion time beside the ideal one, and the bandwidths of a collective.
+/// Returns the completion time with the ideal one, and the bandwidths of a collective.
 fn completion(job: &JobSummary) -> String {
     let mut text = match job.completion_us {
         Some(time) => format!("{} us", number(time)),

@@ -93,7 +93,8 @@ pub fn fault(fault: &FaultRecord) -> String {
     format!("{what} from {at} us to {until}: {subject}{lost}{}", consequences(fault))
 }
 
-/// Returns whom a fault slowed, and when the load of the links beside was even again, if that is known.
+/// Returns the flows that a fault slowed, and the time until the loads of the neighbouring links were even again, if it
+/// is known.
 fn consequences(fault: &FaultRecord) -> String {
     let mut text = match (fault.slowed_flows, fault.slowed_until_us) {
         (Some(1), Some(until)) => format!("; 1 flow slowed until {} us", number(until)),

@@ -1,4 +1,4 @@
-//! Text summary of the workloads of a run: one table for several, one line for a single one.
+//! Text summary of the workloads of a run: a table for several workloads, a line for a single one.
 
 use apus_sim::bounds::Bounds;
 use apus_sim::distribution::DistributionSummary;
@@ -11,21 +11,21 @@ use super::{bounds, distribution, number, stat};
 /// Maximum number of workloads in the table.
 const MAX_ROWS: usize = 64;
 
-/// Text of a number that does not exist or is not measured.
+/// Text for a number that does not exist or was not measured.
 const NONE: &str = "-";
 
-/// The ops of a workload that a recorded run has one by one.
+/// Individually recorded ops of a workload.
 #[derive(Clone, Copy, Default)]
 pub struct Recorded {
-    /// Their number: those of the measured phase, ended or not.
+    /// Number of ops of the measured phase, ended or not.
     pub ops: u64,
     /// Smallest and largest payload.
     pub sizes: Option<(u64, u64)>,
 }
 
-/// Returns the workloads of a run as a table with a header, and the totals of those with the same
-/// name, algorithm or class. Empty if there is at most one. With `recorded`, an entry per workload, the
-/// table is that of a page, which has room for more columns.
+/// Returns the workloads of a run as a table with a header, and the totals of workloads with the same name, algorithm
+/// or class. The table is empty if there is at most one workload. If `recorded` is given, with an entry per workload,
+/// the table is for a page, which has room for more columns.
 pub fn table(summary: &Summary, recorded: Option<&[Recorded]>) -> Vec<Vec<String>> {
     let groups = &summary.groups;
     if groups.len() < 2 {
@@ -76,7 +76,7 @@ pub fn single(summary: &Summary) -> Option<(String, String)> {
     Some((group.workload.clone(), text))
 }
 
-/// Columns that only some runs need.
+/// Optional columns that only some runs need.
 #[derive(Clone, Copy)]
 struct Shown {
     class: bool,
@@ -122,7 +122,7 @@ impl Shown {
         let sizes = recorded.and_then(|one| one.sizes).map(|(least, most)| {
             if least == most { least.to_string() } else { format!("{least} .. {most}") }
         });
-        // The ops that latencies are of: also those that ended after the measured phase.
+        // Latencies cover the ops of the measured phase, including those that ended after it.
         let ops = recorded.map_or(share.ops, |one| one.ops);
         let cells = [
             (true, Some(name.to_owned())),
@@ -144,7 +144,7 @@ impl Shown {
     }
 }
 
-/// The cells that are shown.
+/// Returns the cells that are shown.
 fn written<const N: usize>(cells: [(bool, String); N]) -> Vec<String> {
     cells.into_iter().filter_map(|(shown, cell)| shown.then_some(cell)).collect()
 }
@@ -162,8 +162,7 @@ fn names_of_total(total: &GroupTotal) -> [&str; 3] {
     }
 }
 
-/// Returns the share of ops that failed or missed their deadline, in percent; `None` without a
-/// deadline.
+/// Returns the share of ops that failed or missed their deadline, in percent; `None` without a deadline.
 fn late(workload: &WorkloadSummary) -> Option<String> {
     let (lower, upper) = (workload.late_lower?, workload.late_upper?);
     Some(bounds(Bounds { lower, upper }.map(|share| share * 100.0)))

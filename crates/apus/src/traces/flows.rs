@@ -13,7 +13,7 @@ pub(super) fn write(dir: &OutputDir, recording: &Recording) -> Result<(), String
     let traced = &recording.traced;
     let dir = dir.within(FLOWS)?;
     let mut events: Vec<&FlowEvent> = traced.events.iter().collect();
-    // Those of a flow stay in their order.
+    // The sort is stable, so the events of a flow stay in order.
     events.sort_by_key(|event| event.connection);
     for &(connection, _) in &traced.flows {
         let name = format!("flow-{connection}.sqlog");
@@ -25,7 +25,7 @@ pub(super) fn write(dir: &OutputDir, recording: &Recording) -> Result<(), String
     Ok(())
 }
 
-/// Returns the parts of a file.
+/// Returns the header and the events of a file.
 fn text(recording: &Recording, connection: u32, events: &[&FlowEvent]) -> [Vec<u8>; 2] {
     let flow = &recording.flows[connection as usize];
     let traced = recording.traced.flows.iter().find(|(traced, _)| *traced == connection);
@@ -41,7 +41,7 @@ fn text(recording: &Recording, connection: u32, events: &[&FlowEvent]) -> [Vec<u
     for FlowEvent { at, counters, state, what, connection: _ } in events {
         match what {
             FlowEventKind::Sent(header, bytes) => {
-                // A timeout shows with the packet that it sends.
+                // A timeout is visible only with the packet that it sends.
                 out.flow(*at, 0, state, counters, None);
                 out.packet(*at, true, 0, header, *bytes as usize, None);
             }

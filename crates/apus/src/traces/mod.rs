@@ -1,4 +1,4 @@
-//! Traces of a run: packets for Wireshark, events of flows for viewers of qlog, and a timeline for Perfetto.
+//! Traces of a run: packets for Wireshark, flow events for qlog viewers, and a timeline for Perfetto.
 
 mod flows;
 mod packets;
@@ -8,14 +8,14 @@ use apus_sim::record::Recording;
 
 use crate::output::OutputDir;
 
-/// Name of the capture in a directory of results.
+/// Name of the packet capture in a directory of results.
 const PACKETS: &str = "packets.pcapng";
-/// Name of the folder of events of flows.
+/// Name of the folder with flow events.
 const FLOWS: &str = "qlog";
-/// Name of the timeline.
+/// Name of the timeline file.
 const TIMELINE: &str = "timeline.perfetto-trace";
 
-/// Writes the traces that the scenario and the options ask for.
+/// Writes the traces that the scenario and the options request.
 pub fn write(dir: &OutputDir, recording: &Recording, timeline: bool) -> Result<(), String> {
     let traced = &recording.traced;
     if !traced.packets.is_empty() {

@@ -1,4 +1,4 @@
-//! Simulated packets as a capture: the headers that they would have between processes.
+//! Simulated packets as a capture, with the headers that they would have between processes.
 
 use std::collections::BTreeMap;
 use std::io::{self, Write};
@@ -13,13 +13,13 @@ use apus_wire::{
     Extension, HOP_BYTES, Hops, MAX_EXTENSION_BYTES, MAX_HEADER_BYTES, MAX_PAYLOAD, encode_extended,
 };
 
-/// UDP port of all hosts: the first of the dynamic ones, which belong to no protocol.
+/// UDP port of all hosts: the first dynamic port; dynamic ports are assigned to no protocol.
 const PORT: u16 = 49_152;
 
-/// Bytes behind the payload in the insecure mode (`apus_udp::session`): session, packet number and checksum.
+/// Bytes after the payload in the insecure mode (`apus_udp::session`): session, packet number and checksum.
 const GUARD_BYTES: usize = 12;
 
-/// Returns the address of a host: 10.0.0.0 and its number.
+/// Returns the address of a host: 10.0.0.0 plus its number.
 pub(super) fn address(host: HostId) -> SocketAddr {
     (Ipv4Addr::from(0x0a00_0000u32.wrapping_add(host.get())), PORT).into()
 }
@@ -58,8 +58,8 @@ pub(super) fn write(out: impl Write, recording: &Recording) -> io::Result<()> {
     file.finish().map(drop)
 }
 
-/// Writes the datagram that carries a packet in the insecure mode, with zeros for what follows the headers. Returns the
-/// length of its headers.
+/// Writes the datagram that carries a packet in the insecure mode, with zeros after the headers. Returns the length of
+/// its headers.
 fn encode(
     record: &PacketRecord,
     recording: &Recording,
@@ -78,14 +78,14 @@ fn encode(
     datagram.clear();
     datagram.resize(MAX_HEADER_BYTES + MAX_EXTENSION_BYTES, 0);
     let headers = encode_extended(header, &extension, datagram).map_err(io::Error::other)?;
-    // A simulation may have packets that are longer than a datagram.
+    // Packets of a simulation may be longer than a datagram can be.
     let payload = header.payload_len().min(MAX_PAYLOAD as usize - headers - 100);
     datagram.truncate(headers);
     datagram.resize(headers + payload + GUARD_BYTES, 0);
     Ok(headers)
 }
 
-/// Returns the telemetry that switches have appended so far, without the room for more.
+/// Returns the telemetry that switches have appended so far, without the space reserved for more.
 fn noted<'b>(telemetry: &Telemetry, buffer: &'b mut ExtensionBuffer) -> Extension<'b> {
     let (places, _) = buffer.as_chunks_mut::<HOP_BYTES>();
     for (place, hop) in places.iter_mut().zip(telemetry.hops()) {

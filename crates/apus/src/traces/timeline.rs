@@ -1,4 +1,4 @@
-//! A recorded run as a timeline: ops, the states of flows, queues and faults.
+//! A recorded run as a timeline: ops, flow states, queues and faults.
 
 use std::io::{self, Write};
 
@@ -48,7 +48,7 @@ fn ops(recording: &Recording) -> Vec<Op<'_>> {
     ops
 }
 
-/// A group for each flow with ops or samples: its ops, and its samples.
+/// Writes a group for each flow with ops or samples: its ops, then its samples.
 fn flows(timeline: &mut Timeline<impl Write>, recording: &Recording) -> io::Result<()> {
     let ops = ops(recording);
     for (number, flow) in (0u32..).zip(&recording.flows) {
@@ -69,7 +69,7 @@ fn flows(timeline: &mut Timeline<impl Write>, recording: &Recording) -> io::Resu
     Ok(())
 }
 
-/// Ops that overlap are on several tracks of one name.
+/// Writes the ops; overlapping ops are on several tracks with the same name.
 fn op_slices(timeline: &mut Timeline<impl Write>, group: Track, ops: &[Op<'_>]) -> io::Result<()> {
     let mut lanes: Vec<(Time, Track)> = Vec::new();
     for op in ops {
@@ -89,7 +89,7 @@ fn op_slices(timeline: &mut Timeline<impl Write>, group: Track, ops: &[Op<'_>]) 
     Ok(())
 }
 
-/// The samples of a flow, as in samples.csv.
+/// Writes the samples of a flow, as in samples.csv.
 fn flow_values(
     timeline: &mut Timeline<impl Write>,
     recording: &Recording,
@@ -106,7 +106,7 @@ fn flow_values(
         let name = quantity.column();
         let unit = apus_sim::columns::unit_of(name);
         let counter = timeline.counter(name, unit, Some(group))?;
-        // What is of an interval holds from its begin on.
+        // A value that belongs to an interval is drawn from the start of that interval.
         let (_, aggregation) = quantity.definition();
         let back = if aggregation == "instant" { Span::ZERO } else { recording.record.interval };
         for (at, value) in values {
@@ -116,7 +116,7 @@ fn flow_values(
     Ok(())
 }
 
-/// A group for each sampled port.
+/// Writes a group for each sampled port.
 fn ports(timeline: &mut Timeline<impl Write>, recording: &Recording) -> io::Result<()> {
     let interval = recording.record.interval;
     let seconds = interval.as_secs_f64();
@@ -129,7 +129,7 @@ fn ports(timeline: &mut Timeline<impl Write>, recording: &Recording) -> io::Resu
         for (&at, samples) in recording.times.iter().zip(&recording.port_samples) {
             let sample = &samples[place];
             timeline.value(queue, at, sample.queue_bytes as f64)?;
-            // A sample counts what has passed since the last one.
+            // A sample counts the bytes since the previous one.
             let begin = at.saturating_sub(interval);
             timeline.value(throughput, begin, gbps(sample.sent_bytes, seconds))?;
             timeline.value(drops, begin, sample.drops as f64)?;
@@ -138,14 +138,14 @@ fn ports(timeline: &mut Timeline<impl Write>, recording: &Recording) -> io::Resu
     Ok(())
 }
 
-/// Faults of links, and flows that change their path.
+/// Writes the faults of links, and the path changes of flows.
 fn faults(timeline: &mut Timeline<impl Write>, recording: &Recording) -> io::Result<()> {
     if recording.faults.is_empty() {
         return Ok(());
     }
     let group = timeline.track("faults", None)?;
     for fault in &recording.faults {
-        // Faults may overlap, so each has a track.
+        // Faults may overlap, so each one has its own track.
         let track = timeline.track(&fault.subject, Some(group))?;
         match fault.until_us {
             Some(until) => timeline.slice(track, (at(fault.at_us), at(until)), fault.kind, &[])?,

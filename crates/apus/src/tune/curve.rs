@@ -23,7 +23,7 @@ impl Parameter {
         }
     }
 
-    /// Returns the settings without effect for `value`.
+    /// Returns the settings that have no effect at `value`.
     pub(super) fn dropped(self, value: Span) -> &'static [&'static str] {
         match self {
             Self::FlowScaling if value.is_zero() => &["fs_min_cwnd", "fs_max_cwnd"],
@@ -36,12 +36,12 @@ impl Parameter {
 #[derive(Clone, Debug)]
 pub(super) struct Sample {
     pub(super) value: Span,
-    /// By metric; `None` if no seed measured it.
+    /// Numbers by metric; `None` if no seed measured the metric.
     pub(super) numbers: Vec<Option<Spread>>,
 }
 
 impl Sample {
-    /// Returns a median, by its place in [`METRICS`]; `None` if it was not measured.
+    /// Returns a median by its index in [`METRICS`]; `None` if it was not measured.
     pub(super) fn median(&self, index: usize) -> Option<Bounds> {
         self.numbers[index].as_ref().map(|number| number.median)
     }
@@ -58,19 +58,20 @@ impl Sample {
     }
 }
 
-/// Why a value is none to choose.
+/// Reason why a value cannot be chosen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Fails {
-    /// Too little goodput.
+    /// The goodput is too low.
     Goodput,
-    /// The 99th percentile of the latency is unknown because of ops that have not ended, and other values end theirs.
+    /// The 99th percentile of the latency is unknown because of unfinished ops, while other values let all their ops
+    /// end.
     Unfinished,
     /// Flows get unequal shares.
     Fairness,
 }
 
 impl Fails {
-    /// Returns the word of tables and JSON.
+    /// Returns the word for tables and JSON.
     pub(super) fn word(self) -> &'static str {
         match self {
             Self::Goodput => "goodput",
@@ -90,28 +91,28 @@ pub(super) const METRICS: [&str; 7] = [
     "loss_rate",
     "jain",
 ];
-/// Places in [`METRICS`].
+/// Indices in [`METRICS`].
 pub(super) const GOODPUT: usize = 0;
 pub(super) const LATENCY: usize = 3;
 pub(super) const UNFINISHED: usize = 4;
 pub(super) const JAIN: usize = 6;
-/// How far Jain's index may fall below the best one while flow scaling shrinks, where flows always
-/// have something to send: what they get is then not what they asked for.
+/// Maximum distance of Jain's index from the best one while flow scaling is reduced. Applies only if flows always have
+/// data to send: what they get then depends on the algorithm and not on their demand.
 /// deviation: no source; a difference of 0.05 is the spread over seeds of the 5000-flow incast.
 const JAIN_SLACK: f64 = 0.05;
-/// The part of goodput by which a range of flow scaling may miss what the target, which lies at the
-/// edge of keeping it, just met. deviation: no source; medians of three seeds vary by as much.
+/// Fraction by which the goodput of a flow-scaling range may miss the limit. The chosen target only just meets this
+/// limit, because it is the smallest target that does. deviation: no source; medians of three seeds vary by as much.
 const GOODPUT_SLACK: f64 = 0.005;
 
-/// A curve and the value that was found.
+/// A curve and the value that was found on it.
 pub(super) struct Curve {
     pub(super) parameter: Parameter,
     pub(super) samples: Vec<Sample>,
-    /// Best goodput of another curve, which this one must reach, Gb/s.
+    /// Best goodput of another curve, which this one must also reach, Gb/s.
     pub(super) rival: f64,
-    /// Whether flows must be fair.
+    /// `true` if flows must get equal shares.
     pub(super) fair: bool,
-    /// Smallest value of the range that keeps the goodput; `None` if no value does.
+    /// Smallest value of the range that keeps the goodput; `None` if no value keeps it.
     pub(super) found: Option<Span>,
 }
 
@@ -126,21 +127,21 @@ impl Curve {
         self.samples.iter().find(|sample| sample.value == value)
     }
 
-    /// Returns the sample with the most goodput, with or without unfinished ops.
+    /// Returns the sample with the highest goodput, with or without unfinished ops.
     pub(super) fn most_goodput(&self) -> Option<&Sample> {
         let goodput = |sample: &Sample| sample.known(GOODPUT).unwrap_or(0.0);
         self.samples.iter().rev().max_by(|a, b| goodput(a).total_cmp(&goodput(b)))
     }
 
-    /// Returns the best median of a metric among values that finish their ops, by its place in [`METRICS`].
+    /// Returns the best median of a metric, by its index in [`METRICS`], among values that finish their ops.
     pub(super) fn best(&self, index: usize) -> f64 {
         let open = self.samples.iter().all(Sample::is_censored);
         let rivals = self.samples.iter().filter(|sample| open || !sample.is_censored());
         rivals.filter_map(|sample| sample.known(index)).fold(0.0, f64::max)
     }
 
-    /// Returns why a sample is none to choose; `None` if it keeps the share `keep` of the best goodput, and fairness
-    /// with flow scaling. A sample with unfinished ops that another value finishes fails, whatever its goodput.
+    /// Returns why a sample cannot be chosen; `None` if it keeps the share `keep` of the best goodput and, with flow
+    /// scaling, fairness. A sample fails, whatever its goodput, if it has unfinished ops that another value finishes.
     pub(super) fn fails(&self, sample: &Sample, keep: f64) -> Option<Fails> {
         if sample.is_censored() && !self.samples.iter().all(Sample::is_censored) {
             return Some(Fails::Unfinished);
@@ -212,14 +213,14 @@ mod tests {
         curve.samples.iter().map(|sample| curve.fails(sample, 0.98)).collect()
     }
 
-    /// The smaller target has more goodput, and ops that never end: it must not win by them.
+    /// The smaller target has more goodput, but ops that never end; it must not win because of them.
     #[test]
     fn a_target_that_leaves_ops_unfinished_loses_to_one_that_does_not() {
         let open = Bounds { lower: 5.0, upper: f64::INFINITY };
         let known = Bounds::exact(50.0);
         let values = vec![sample(10, 95.0, open), sample(20, 90.0, known)];
         assert_eq!(failures(values), [Some(Fails::Unfinished), None]);
-        // Where no op can end, as with long flows, goodput alone decides.
+        // If no op can end, as with long flows, goodput alone decides.
         let values = vec![sample(10, 80.0, open), sample(20, 90.0, open)];
         assert_eq!(failures(values), [Some(Fails::Goodput), None]);
     }

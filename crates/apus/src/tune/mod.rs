@@ -1,4 +1,4 @@
-//! `apus tune`: smallest target that keeps the throughput of a user's own traffic.
+//! `apus tune`: finds the smallest target that keeps the throughput of the user's own traffic.
 
 mod curve;
 mod report;
@@ -123,7 +123,7 @@ impl Tune {
         if failures.is_empty() { Ok(()) } else { Err(Failure::Run(failures.join("\n"))) }
     }
 
-    /// Returns the run to tune.
+    /// Returns the setup of the run to tune.
     fn setup(&self) -> Result<Setup, Failure> {
         let options = Options {
             set: self.set.clone(),
@@ -135,7 +135,7 @@ impl Tune {
     }
 }
 
-/// Returns a message with a note at the end of its first line. Failures are below it.
+/// Returns a message with a note at the end of its first line; the lines about failures follow.
 fn noted(why: &str, note: &str) -> String {
     let line = why.lines().next().unwrap_or_default();
     format!("{line}; {note}{}", &why[line.len()..])
@@ -151,10 +151,10 @@ pub fn varied<'a>(set: &'a [String], label: &str) -> Option<&'a str> {
 }
 
 impl Wanted {
-    /// Searches the base target, and then the range of flow scaling. `execute` executes the runs.
+    /// Searches for the base target, and then for the range of flow scaling. `execute` executes the runs.
     ///
     /// # Errors
-    /// No algorithm can be tuned; a run fails; or `execute` leaves out runs, as after an interruption.
+    /// If no algorithm can be tuned, a run fails, or `execute` leaves out runs, as after an interruption.
     pub fn search<'a>(
         &self,
         setup: &'a Setup,
@@ -175,7 +175,7 @@ impl Wanted {
             return Err(Failure::Run(message.to_owned()));
         }
         let mut values = session.grid();
-        // Flow scaling would compensate a target that is too small.
+        // Flow scaling would compensate for a target that is too small.
         let unscaled = session.change(setup, Parameter::FlowScaling, Span::ZERO)?;
         let target = session.search(&unscaled, Parameter::BaseTarget, &values, 0.0)?;
         let floor = search::round(
@@ -186,7 +186,7 @@ impl Wanted {
         let scaling = match base {
             Some(base) => {
                 let tuned = session.change(setup, Parameter::BaseTarget, base)?;
-                // Off, as in the search of the target, and as in the scenario.
+                // Flow scaling turned off, as in the search for the target, and with the range of the scenario.
                 values.extend([Span::ZERO, parameters.fs_range]);
                 let best = target.best_goodput();
                 Some(session.search(&tuned, Parameter::FlowScaling, &values, best)?)
@@ -206,10 +206,10 @@ impl Wanted {
         })
     }
 
-    /// Returns the label of the algorithm to tune: the one with a base target.
+    /// Returns the label of the algorithm to tune, which has a base target.
     ///
     /// # Errors
-    /// There is none, or there are several and none is chosen.
+    /// If there is no such algorithm, or there are several and none is selected.
     pub fn label<'a>(&self, setup: &'a Setup) -> Result<&'a str, String> {
         Ok(self.algorithm(setup)?.0)
     }

@@ -1,4 +1,4 @@
-//! Answer of `apus tune`: two values, their curves, and the reasons.
+//! Result of `apus tune`: two values, their curves, and the reasons.
 
 use apus_scenario::Setup;
 use apus_sim::bounds::Bounds;
@@ -18,7 +18,7 @@ use crate::text::{bounds, columns, number};
 const P50: usize = 1;
 const P99: usize = 2;
 const LOSS: usize = 5;
-/// Minimum ratio of goodputs over all targets that counts as independent of the target.
+/// Minimum ratio of the goodputs over all targets at which goodput counts as independent of the target.
 const FLAT: f64 = 0.98;
 
 /// Results of the search.
@@ -37,7 +37,7 @@ pub struct Report<'a> {
 }
 
 impl Report<'_> {
-    /// Returns the base target to set; `None` if none of those tried keeps the throughput.
+    /// Returns the base target to set; `None` if no tried value keeps the throughput.
     #[must_use]
     pub fn base(&self) -> Option<Span> {
         self.target.found.map(|found| found.max(self.floor))
@@ -48,7 +48,7 @@ impl Report<'_> {
         self.scaling.as_ref()?.found
     }
 
-    /// Returns the run as the scenario has it and as it is tuned, each with its name.
+    /// Returns the run with the scenario's values and the run with the tuned values, each with its name.
     pub(super) fn runs(&self) -> Vec<Setup> {
         let present = self.setup.clone().with_name("original");
         let Some(base) = self.base() else { return vec![present] };
@@ -60,7 +60,7 @@ impl Report<'_> {
         for (parameter, value) in values.into_iter().flatten() {
             let text = value.to_string();
             let changes = [(parameter.name(), text.as_str())];
-            // The search has run with these values.
+            // The search has already run with these values.
             match tuned.clone().with_parameters(self.label, &changes, parameter.dropped(value)) {
                 Ok(changed) => tuned = changed,
                 Err(_) => return vec![present],
@@ -125,12 +125,12 @@ impl Report<'_> {
         rows
     }
 
-    /// Returns why a value of a curve is none to choose.
+    /// Returns why a value of a curve cannot be chosen.
     fn fails(&self, curve: &Curve, sample: &Sample) -> Option<Fails> {
         curve.fails(sample, self.keep / 100.0)
     }
 
-    /// Returns the reasons for these values, with numbers of the curves.
+    /// Returns the reasons for these values, with numbers from the curves.
     fn reasons(&self) -> Vec<String> {
         let mut reasons = self.why_target();
         if let Some(scaling) = &self.scaling {
@@ -289,7 +289,7 @@ impl Report<'_> {
         })
     }
 
-    /// Returns the charts of the curves by the names of their files.
+    /// Returns the charts of the curves by file name.
     pub(super) fn charts(&self) -> Vec<(&'static str, String)> {
         let mut charts = vec![("tune.svg", self.chart(&self.target, self.base()))];
         if let Some(scaling) = &self.scaling {
@@ -298,7 +298,8 @@ impl Report<'_> {
         charts
     }
 
-    /// Returns the page: the values of the target, with the chosen one and the reasons, these runs, and why others failed.
+    /// Returns the page: the values of the target with the chosen one and the reasons, these runs, and the errors of
+    /// other runs.
     pub(super) fn html(&self, runs: Vec<Value>, failures: &[String]) -> String {
         let curve = |curve: &Curve, tuned: Option<Span>, reasons| {
             let key = curve.parameter.name().to_owned();
@@ -361,8 +362,8 @@ fn shown(value: Option<Span>) -> String {
     value.map_or_else(|| "-".to_owned(), |value| value.to_string())
 }
 
-/// Returns why the next smaller value is none to choose. The windows are its reason only if goodput has risen with the
-/// target up to it.
+/// Returns why the next smaller value cannot be chosen. Windows are named as the reason only if goodput increases with
+/// the target up to the chosen value.
 fn describe_next_smaller(
     below: &Sample,
     (fails, rises): (Fails, bool),

@@ -2,31 +2,31 @@
 
 use apus_units::Span;
 
-/// Steps of the first grid, as multiples of the unloaded RTT: half an octave apart, from where no
-/// target can work to where every queue is deep.
+/// Steps of the first grid, as multiples of the unloaded RTT. They are half an octave apart, and range from targets
+/// that cannot work to targets with deep queues everywhere.
 const GRID: [f64; 9] = [0.5, 0.71, 1.0, 1.41, 2.0, 2.83, 4.0, 5.66, 8.0];
-/// The grid grows by this factor while the goodput grows, or while all values keep it.
+/// Factor by which the grid is extended while goodput increases, or while all values keep it.
 pub const GROWTH: f64 = 2.0;
-/// How often it may grow at either end.
+/// Maximum number of extensions at either end.
 const MAX_GROWTH: usize = 3;
-/// Ratio of the smallest value that keeps the goodput to the largest one that does not, at which
-/// the search ends.
+/// Ratio of the smallest value that keeps the goodput to the largest one below it that does not, at which the search
+/// ends.
 const CLOSE: f64 = 1.06;
 /// Smaller values count as zero.
 const SMALL: Span = Span::from_us(1);
-/// Largest value that an algorithm takes for a parameter of the kind time. A search ends there.
+/// Largest value that an algorithm accepts for a parameter of the kind time, where a search ends.
 pub const MOST: Span = Span::from_secs(1);
 /// Unit to which values are rounded.
 const ROUND_PS: u64 = 100_000;
 
-/// A value that was tried, and its result.
+/// A tried value, and its result.
 #[derive(Clone, Debug)]
 pub struct Tried {
     /// The value.
     pub value: Span,
-    /// Its goodput.
+    /// Goodput with this value.
     pub goodput: f64,
-    /// Whether it keeps the goodput.
+    /// `true` if the value keeps the goodput.
     pub keeps: bool,
 }
 
@@ -35,13 +35,14 @@ pub struct Tried {
 pub enum Next {
     /// Try these values, none of which has been tried.
     Try(Vec<Span>),
-    /// The smallest value that keeps the goodput, and so do all larger ones up to the best of those that keep it.
+    /// The smallest value that keeps the goodput. All larger tried values keep it too, up to the best one of those that
+    /// keep it.
     Found(Span),
-    /// No value does.
+    /// No value keeps the goodput.
     Nothing,
 }
 
-/// Returns the first values around the unloaded RTT, none above the largest one that a parameter takes.
+/// Returns the first values around the unloaded RTT, none above the largest value of a parameter.
 pub fn grid(unloaded: Span) -> Vec<Span> {
     let of = |factor: &f64| round(unloaded.mul_f64(*factor)).min(MOST);
     let mut values: Vec<Span> = GRID.iter().map(of).collect();
@@ -49,8 +50,8 @@ pub fn grid(unloaded: Span) -> Vec<Span> {
     values
 }
 
-/// Returns the next step after `tried`, which is in ascending order and not empty; `grown` counts
-/// the extensions of the grid.
+/// Returns the next step after `tried`, which is not empty and in ascending order; `grown` counts the extensions of the
+/// grid.
 pub fn next(tried: &[Tried], grown: &mut usize) -> Next {
     let last = tried.len() - 1;
     let alone = !tried[last].keeps || last > 0 && !tried[last - 1].keeps;
@@ -60,8 +61,8 @@ pub fn next(tried: &[Tried], grown: &mut usize) -> Next {
         *grown += 1;
         return Next::Try(vec![larger]);
     }
-    // Goodput can fall again above a range of good values, where buffers overflow. Other values that keep the
-    // goodput by chance are not the answer.
+    // Above the range of good values goodput can decrease again, where buffers overflow. Isolated values that keep the
+    // goodput by chance must not be the result.
     let Some(best) = best(tried, |one| one.keeps) else { return Next::Nothing };
     let below = tried[..best].iter().rposition(|one| !one.keeps);
     let Some(below) = below else {
@@ -82,7 +83,7 @@ pub fn next(tried: &[Tried], grown: &mut usize) -> Next {
     Next::Try(vec![middle])
 }
 
-/// Returns the place of the smallest of the values with the highest goodput among those that `counts` accepts.
+/// Returns the index of the smallest of the values with the highest goodput among the values that `counts` accepts.
 fn best(tried: &[Tried], counts: impl Fn(&Tried) -> bool) -> Option<usize> {
     let all = tried.iter().enumerate().filter(|(_, one)| counts(one));
     all.rev().max_by(|a, b| a.1.goodput.total_cmp(&b.1.goodput)).map(|(place, _)| place)
@@ -96,7 +97,7 @@ fn between(low: Span, high: Span) -> Span {
     low.mul_f64((high.as_ps() as f64 / low.as_ps() as f64).sqrt())
 }
 
-/// Rounds to tenths of a microsecond.
+/// Rounds a span to a tenth of a microsecond.
 pub fn round(span: Span) -> Span {
     Span::from_ps((span.as_ps() + ROUND_PS / 2) / ROUND_PS * ROUND_PS)
 }
@@ -105,7 +106,8 @@ pub fn round(span: Span) -> Span {
 mod tests {
     use super::{MOST, Next, Span, Tried, grid, next};
 
-    /// Searches where `goodput` gives the goodput of a value, of which 98 % of the best, or of `rival`, must be kept.
+    /// Runs a search in which `goodput` returns the goodput of a value; 98 % of the best goodput, or of `rival`, must
+    /// be kept.
     fn search(unloaded: Span, rival: f64, goodput: impl Fn(Span) -> f64) -> (Next, usize) {
         let mut values = grid(unloaded);
         let mut grown = 0;
@@ -127,7 +129,7 @@ mod tests {
         }
     }
 
-    /// Goodput grows with the value up to `threshold`, where it is 1.
+    /// Returns a goodput that increases with the value up to `threshold`, where it is 1.
     fn rising(threshold: Span) -> impl Fn(Span) -> f64 {
         move |value| (value.as_us_f64() / threshold.as_us_f64()).min(1.0)
     }
@@ -146,11 +148,11 @@ mod tests {
     #[test]
     fn a_threshold_beyond_reach_is_said() {
         let beyond = search(Span::from_us(20), 1.0, rising(Span::from_ms(20)));
-        // Nine values and three larger ones.
+        // Nine values of the grid and three extensions.
         assert_eq!(beyond, (Next::Nothing, 12));
     }
 
-    /// An RTT of 400 ms, whose grid would reach 3.2 s.
+    /// With an RTT of 400 ms, the grid would reach 3.2 s.
     #[test]
     fn no_value_is_above_the_largest_that_a_parameter_takes() {
         let unloaded = Span::from_ms(400);
@@ -158,7 +160,7 @@ mod tests {
         let beyond = search(unloaded, 1.0, rising(Span::from_secs(2)));
         // 200, 284, 400, 564, 800 and 1000 ms.
         assert_eq!(beyond, (Next::Nothing, 6));
-        // Of an RTT of 100 ms, the grid ends at 800 ms and grows once, to 1 s.
+        // With an RTT of 100 ms, the grid ends at 800 ms and grows once, to 1 s.
         let beyond = search(Span::from_ms(100), 1.0, rising(Span::from_secs(2)));
         assert_eq!(beyond, (Next::Nothing, 10));
     }
@@ -182,7 +184,7 @@ mod tests {
         assert_eq!(next(&tried(10), &mut 0), Next::Try(vec![Span::from_us(5)]));
     }
 
-    /// The buffer overflows from three times the threshold on: goodput falls to 0.6.
+    /// The buffer overflows from three times the threshold upwards, and goodput falls to 0.6.
     #[test]
     fn a_threshold_is_found_where_goodput_falls_again_above() {
         let goodput = |value: Span| {
@@ -193,7 +195,7 @@ mod tests {
         let Next::Found(found) = end else { panic!("{end:?}") };
         assert!((19.6..=20.8).contains(&found.as_us_f64()), "{found}");
         assert!(tries <= 14, "{tries}");
-        // Of what another curve reached, nothing is kept, and larger values have less.
+        // No value keeps the goodput of the other curve, and larger values have less.
         assert_eq!(search(Span::from_us(20), 2.0, goodput), (Next::Nothing, 9));
     }
 
@@ -208,7 +210,7 @@ mod tests {
             [10, 20, 30, 31].into_iter().zip(goodputs).map(of).collect()
         };
         let above = tried([0.5, 0.99, 0.9, 1.0]);
-        // First it looks whether goodput grows further.
+        // The search first tests whether goodput increases further.
         assert_eq!(next(&above, &mut 0), Next::Try(vec![Span::from_us(62)]));
         assert_eq!(next(&above, &mut 3), Next::Found(Span::from_us(31)));
         let below = tried([0.5, 1.0, 0.9, 0.99]);

@@ -1,4 +1,4 @@
-//! Runs of a search.
+//! Execution of the runs of a search.
 
 use apus_scenario::Setup;
 use apus_sim::bounds::Bounds;
@@ -25,7 +25,7 @@ pub(super) struct Session<'a> {
 }
 
 impl Session<'_> {
-    /// Returns the setup with another value of a parameter.
+    /// Returns the setup with a different value of a parameter.
     pub(super) fn change(
         &self,
         setup: &Setup,
@@ -38,7 +38,7 @@ impl Session<'_> {
         changed.map_err(|error| Failure::Input(error.message))
     }
 
-    /// Runs a setup with each value of a parameter and all seeds.
+    /// Runs a setup with every given value of a parameter and all seeds.
     pub(super) fn measure(
         &mut self,
         setup: &Setup,
@@ -71,7 +71,7 @@ impl Session<'_> {
     fn run(&self, jobs: Vec<Job>) -> Result<Vec<Value>, Failure> {
         let (summaries, failures) = (self.execute)(jobs);
         let all: Vec<Value> = summaries.iter().flatten().cloned().collect();
-        // A failure is of one run.
+        // Some run has neither ended nor failed, so the search was interrupted.
         if all.len() + failures.len() < summaries.len() {
             let message = "interrupted before the search ended";
             return Err(interrupt::failure(message.to_owned(), &failures));
@@ -84,8 +84,8 @@ impl Session<'_> {
         search::grid(Span::from_ps_f64(self.unloaded_us * 1e6))
     }
 
-    /// Searches for the smallest value that keeps the goodput, beginning with `values`. `rival` is a goodput
-    /// to reach in addition to the best of the curve.
+    /// Searches for the smallest value that keeps the goodput, starting with `values`. `rival` is a goodput to reach in
+    /// addition to the best one of the curve.
     pub(super) fn search(
         &mut self,
         setup: &Setup,
@@ -123,7 +123,8 @@ mod tests {
     use super::*;
     use crate::library;
 
-    /// Of three runs, one has failed and one has ended; the third one has not begun, or has ended too.
+    /// Of three runs, one has failed and one has ended. The third one has not begun in the first case, and has ended in
+    /// the second.
     #[test]
     fn an_interrupt_after_a_failure_is_an_interrupt_that_names_the_failure() {
         let text = "duration = \"1ms\"\ntopology = \"star hosts=2 1Gbps 1us\"\n\

@@ -1,4 +1,4 @@
-//! Time of a run, estimated from its beginning.
+//! Run time estimated from the start of a run.
 
 use std::num::NonZeroUsize;
 use std::sync::atomic::Ordering;
@@ -11,45 +11,45 @@ use apus_sim::Watch;
 use apus_units::Span;
 use serde::Serialize;
 
-/// Number of events after which the beginning of a run ends: a few hundredths of a second.
+/// Number of events in the executed start of a run, which takes a few hundredths of a second.
 const PROBE_EVENTS: u64 = 300_000;
 
-/// What a run takes on one thread.
+/// Estimated cost of a run on one thread.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Estimate {
     /// Number of events until `duration`.
     pub events: u64,
     /// Time on this machine until `duration`, in seconds.
     pub seconds: f64,
-    /// Most events of the drain: those of a drain that lasts until its limit.
+    /// Maximum number of events of the drain: those of a drain that lasts until its limit.
     pub drain_events: u64,
-    /// Most time of the drain on this machine, in seconds.
+    /// Maximum time of the drain on this machine, in seconds.
     pub drain_seconds: f64,
-    /// Whether the run has ended within its beginning, so that these numbers are not estimates and the first two
-    /// include the drain.
+    /// `true` if the run ended within its executed start. The numbers are then measured, and the first two include the
+    /// drain.
     pub measured: bool,
 }
 
-/// A step of a run.
+/// Progress of a run after a step.
 #[derive(Clone, Copy)]
 struct Point {
     /// Simulated time, in seconds.
     simulated: f64,
     events: f64,
-    /// Real time, in seconds, with the construction of the network.
+    /// Real time, in seconds, including the construction of the network.
     real: f64,
 }
 
 /// Estimates the events and the time of a run on one thread. The number of events does not depend on the machine.
-/// `watch` may end the beginning of the run early.
+/// `watch` may end the execution early.
 ///
 /// # Errors
-/// The run fails at its beginning.
+/// If the run fails during the executed start.
 pub fn estimate(setup: &Setup, watch: &Watch) -> Result<Estimate, String> {
     let points: Mutex<Vec<Point>> = Mutex::new(Vec::new());
     let started = Instant::now();
     let one = NonZeroUsize::MIN;
-    // Its end must not be taken for one that the user asks for.
+    // The end of this execution must not be mistaken for an end that the user requested.
     let own = Watch { stop: Arc::default(), ..watch.clone() };
     let results = run_all(std::slice::from_ref(setup), one, Threads::Exactly(1), &own, &|step| {
         let progress = step.progress;
@@ -76,13 +76,13 @@ pub fn estimate(setup: &Setup, watch: &Watch) -> Result<Estimate, String> {
     })
 }
 
-/// Returns what a whole run of `duration` simulated seconds takes, and at most its `drain`, from the points of its
-/// beginning. The rates of the second half of the events hold for the rest: they begin after the start of the flows.
+/// Extrapolates to a whole run of `duration` simulated seconds, and to at most its `drain`, from the points of its
+/// start. The rates of the second half of the events are used for the rest, because the flows have started by then.
 fn extrapolate(points: &[Point], [duration, drain]: [f64; 2]) -> Estimate {
     let none = Point { simulated: 0.0, events: 0.0, real: 0.0 };
     let last = points.last().copied().unwrap_or(none);
     let half = points.iter().find(|point| point.events >= last.events / 2.0).unwrap_or(&last);
-    // A single step has all of the events.
+    // If there is only one step, all events count.
     let from = if half.simulated < last.simulated { *half } else { none };
     let rate = (last.events - from.events) / (last.simulated - from.simulated).max(1e-12);
     let cost = (last.real - from.real) / (last.events - from.events).max(1.0);

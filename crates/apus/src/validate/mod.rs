@@ -1,4 +1,4 @@
-//! `apus validate`: checks scenarios, and estimates what their runs take, without running them.
+//! `apus validate`: checks scenarios and estimates the cost of their runs, without executing the runs.
 
 pub mod estimate;
 
@@ -45,7 +45,7 @@ pub struct Validate {
     json: bool,
 }
 
-/// What is known of a file.
+/// Result of checking a file.
 #[derive(Serialize)]
 struct Checked {
     file: String,
@@ -55,7 +55,7 @@ struct Checked {
     runs: Vec<RunEstimate>,
 }
 
-/// What a run takes.
+/// Estimated cost of a run.
 #[derive(Serialize)]
 struct RunEstimate {
     name: String,
@@ -155,7 +155,7 @@ impl Checked {
     }
 }
 
-/// Returns the time of runs side by side on all cores, and its sum, from the times of each.
+/// Returns the time of parallel runs on all cores, and the sum of their times, from the time of each run.
 fn side_by_side(times: impl ExactSizeIterator<Item = f64> + Clone) -> (f64, f64) {
     let cores = available_parallelism().map_or(1, NonZeroUsize::get);
     let at_once = cores.min(times.len().max(1));
@@ -175,7 +175,7 @@ impl RunEstimate {
     }
 }
 
-/// Returns a time with two significant digits and a unit that suits it.
+/// Returns a time with two significant digits in a suitable unit.
 fn duration(seconds: f64) -> String {
     match seconds {
         s if s < 0.995 => format!("{:.0} ms", (s * 1e3).max(1.0)),
@@ -186,7 +186,7 @@ fn duration(seconds: f64) -> String {
     }
 }
 
-/// Returns a size with a unit that suits it.
+/// Returns a size in a suitable unit.
 fn size(bytes: u64) -> String {
     match bytes as f64 {
         b if b < 1e9 => format!("{:.1} MB", b / 1e6),

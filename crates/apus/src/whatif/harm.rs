@@ -1,4 +1,4 @@
-//! What a failure costs, beside the run without it.
+//! Harm of a failure, compared with the run without it.
 
 use apus_sim::bounds::Bounds;
 use apus_sim::columns::FaultRecord;
@@ -6,41 +6,41 @@ use apus_sim::record::Recording;
 use apus_sim::summary::Summary;
 use apus_units::{Span, Time};
 
-/// An op counts as delayed if it took longer than its flow's longest op without the failure by this factor.
+/// Factor by which an op must exceed the longest op of its flow in the run without the failure to count as delayed.
 /// deviation: no source; rationale: the last decimal of a latency changes with any change of a run.
 const DELAYED: f64 = 1.1;
-/// Largest change of the metric that counts as none.
+/// Largest relative change of the metric that counts as no change.
 const SAME: f64 = 0.01;
 
-/// The run without a failure.
+/// The run without the failure.
 pub(super) struct Healthy {
     pub(super) metric: String,
     pub(super) value: Bounds,
     pub(super) unfinished: u64,
     pub(super) lost: u64,
-    /// Longest op by flow, unfinished ones with their age.
+    /// Duration of the longest op by flow; for unfinished ops, their age.
     longest: Vec<Span>,
-    /// Faults of the scenario itself, and what followed from them.
+    /// Faults of the scenario itself, and the reactions to them.
     faults: Vec<FaultRecord>,
 }
 
-/// What a failure costs.
+/// Harm of a failure.
 #[derive(Clone, Debug)]
 pub(super) struct Harm {
-    /// Why the run ended early without progress; numbers of such a run cannot be compared.
+    /// Reason why the run ended early for lack of progress; its numbers cannot be compared.
     pub(super) stopped: Option<String>,
-    /// The metric; `None` if the run has none, or ended early.
+    /// Value of the metric; `None` if the run does not have the metric or ended early.
     pub(super) value: Option<Bounds>,
-    /// Ops and operations of jobs that had not ended.
+    /// Unfinished ops, and unfinished operations of jobs.
     pub(super) unfinished: u64,
     pub(super) lost: u64,
-    /// Flows with ops that were delayed.
+    /// Number of flows with delayed ops.
     pub(super) flows: u64,
-    /// The flow with the largest excess of an op over its longest one, and that excess.
+    /// The flow with the op that exceeds the flow's longest op by most, and that excess.
     pub(super) worst: Option<(String, Span)>,
-    /// From the beginning of the failure to the end of the last op that was delayed.
+    /// Time from the start of the failure to the end of the last delayed op.
     pub(super) lasted: Option<Span>,
-    /// When the load of the links beside the failure was even again, after its beginning.
+    /// Time from the start of the failure until the load of the neighbouring links was even again.
     pub(super) even_after_us: Option<f64>,
 }
 
@@ -52,7 +52,7 @@ fn metric(summary: &Summary, name: &str) -> Option<Bounds> {
     Bounds::of_metric(&serde_json::to_value(summary).ok()?, name)
 }
 
-/// Returns the ops of a run: flow, latency and end; of an unfinished one its age, and the end of the run.
+/// Returns the ops of a run: flow, latency and end; for an unfinished op, its age and the end of the run.
 fn ops(recording: &Recording) -> impl Iterator<Item = (usize, Span, Time)> + '_ {
     let ended = recording.ops.iter().map(|op| (op.flow as usize, op.latency(), op.completed));
     let open = recording.open_ops.iter();
@@ -75,7 +75,7 @@ impl Healthy {
         Ok(Self { metric, value, unfinished: unfinished(summary), lost, longest, faults })
     }
 
-    /// Returns `true` for a fault that the run without the failure has too.
+    /// Returns `true` for a fault that also occurs in the run without the failure.
     fn has(&self, fault: &FaultRecord) -> bool {
         let same = |own: &FaultRecord| {
             (own.kind, &own.subject, own.at_us) == (fault.kind, &fault.subject, fault.at_us)
@@ -127,13 +127,14 @@ impl Healthy {
         harm
     }
 
-    /// Returns how many times worse a failure makes the metric, at least; `None` if it is 0 without the failure.
+    /// Returns the factor by which a failure makes the metric worse, at least; `None` if the metric is 0 without the
+    /// failure.
     pub(super) fn ratio(&self, harm: &Harm) -> Option<f64> {
         let base = if self.value.upper.is_finite() { self.value.upper } else { self.value.lower };
         Some(harm.value?.lower / base).filter(|ratio| ratio.is_finite())
     }
 
-    /// Returns `true` if a failure leaves no more unfinished, and changes the metric by at most [`SAME`].
+    /// Returns `true` if a failure leaves no more ops unfinished, and changes the metric by at most [`SAME`].
     pub(super) fn is_same(&self, harm: &Harm) -> bool {
         let same = match self.ratio(harm) {
             Some(ratio) => (ratio - 1.0).abs() <= SAME,
@@ -142,10 +143,11 @@ impl Healthy {
         same && harm.unfinished <= self.unfinished
     }
 
-    /// Orders failures: first those without progress, then those that leave more unfinished, then by the metric.
+    /// Returns the rank of a failure: runs without progress first, then by the number of unfinished ops, then by the
+    /// metric.
     pub(super) fn rank(&self, harm: &Harm) -> (bool, u64, f64) {
         let unfinished = harm.unfinished.saturating_sub(self.unfinished);
-        // Where the metric is 0 without a failure it has no ratio, and itself says how much worse it is.
+        // If the metric is 0 without the failure there is no ratio, and the value itself is the measure of the harm.
         let worse = harm.value.map(|value| self.ratio(harm).unwrap_or(value.lower));
         (harm.stopped.is_some(), unfinished, worse.unwrap_or(f64::INFINITY))
     }

@@ -1,4 +1,4 @@
-//! `apus whatif`: fails each link or switch of a scenario in turn and ranks the harm.
+//! `apus whatif`: fails each link or switch of a scenario in turn and ranks the failures by their harm.
 
 mod harm;
 mod report;
@@ -157,7 +157,7 @@ impl WhatIf {
         Ok(default.to_owned())
     }
 
-    /// Returns the failures to be run.
+    /// Returns the failures to run.
     fn cases(&self, setup: &Setup) -> Result<Vec<Case>, String> {
         let mut units = Vec::new();
         for pattern in &self.link {
@@ -173,7 +173,7 @@ impl WhatIf {
             let links = setup.links_of_switches().map_err(|why| why.to_string())?;
             units.extend(links.into_iter().map(units::Unit::Link));
         }
-        // Patterns may name a unit twice.
+        // Several patterns may name the same unit.
         let mut seen = BTreeSet::new();
         units.retain(|unit| seen.insert(unit.name().to_owned()));
         if units.is_empty() {

@@ -10,10 +10,10 @@ use crate::output::OutputDir;
 use crate::tables::{column, write_any};
 use crate::text::{self, bounds, number};
 
-/// Failures in the text.
+/// Maximum number of failures in the text.
 const SHOWN: usize = 20;
 
-/// The failures, the worst first.
+/// Failures, the worst first.
 pub(super) struct Report<'a> {
     file: &'a str,
     fault: &'a Fault,

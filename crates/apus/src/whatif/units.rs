@@ -1,4 +1,4 @@
-//! The failures that are tried.
+//! The failures to try.
 
 use std::path::Path;
 
@@ -7,12 +7,12 @@ use apus_sim::random::{Purpose, Stream};
 
 use crate::library;
 
-/// A link or a switch, by its name.
+/// A link or a switch, identified by name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Unit {
-    /// "agg 0 <-> core 0".
+    /// A link, such as "agg 0 <-> core 0".
     Link(String),
-    /// "core 0".
+    /// A switch, such as "core 0".
     Switch(String),
 }
 
@@ -25,10 +25,10 @@ impl Unit {
     }
 }
 
-/// Links and switches that fail at once.
+/// Links and switches that fail at the same time.
 pub(super) type Case = Vec<Unit>;
 
-/// Returns the failures of single units or pairs of them, or a sample.
+/// Returns the failures of single units or of pairs, or a sample of them.
 pub(super) fn cases(units: &[Unit], pairs: bool, sample: Option<u64>, seed: u64) -> Vec<Case> {
     let mut all: Vec<Case> = if pairs {
         let others = |first: usize| units[first + 1..].iter().map(move |other| (first, other));
@@ -39,7 +39,7 @@ pub(super) fn cases(units: &[Unit], pairs: bool, sample: Option<u64>, seed: u64)
     };
     if let Some(sample) = sample.filter(|sample| *sample < all.len() as u64) {
         let mut stream = Stream::new(seed, Purpose::Failure, u64::MAX);
-        // A topology has fewer than 2^16 links that can be tried in pairs.
+        // A topology whose links can be tried in pairs has fewer than 2^16 of them.
         let mut chosen = stream.permutation(u32::try_from(all.len()).unwrap_or(u32::MAX));
         chosen.truncate(sample as usize);
         chosen.sort_unstable();
@@ -48,16 +48,16 @@ pub(super) fn cases(units: &[Unit], pairs: bool, sample: Option<u64>, seed: u64)
     all
 }
 
-/// What happens to the units, as `--fault` says.
+/// The fault that `--fault` applies to the units.
 #[derive(Clone, Debug)]
 pub(super) struct Fault {
-    /// As given.
+    /// Text of the option.
     pub(super) text: String,
     /// Keys of `[[fault]]` with their values, in TOML.
     keys: String,
 }
 
-/// Reads `--fault`: "slow fraction=0.25".
+/// Reads `--fault`, such as "slow fraction=0.25".
 pub(super) fn read_fault(text: &str) -> Result<Fault, String> {
     let mut words = text.split_whitespace();
     let Some(kind) = words.next().filter(|word| !word.contains('=')) else {
@@ -78,16 +78,16 @@ pub(super) fn read_fault(text: &str) -> Result<Fault, String> {
     Ok(Fault { text: text.to_owned(), keys })
 }
 
-/// Returns a value of a key: a number, `true`, `false`, or else a text.
+/// Returns the value of a key in TOML: a number, `true`, `false`, or otherwise a string.
 fn toml_value(value: &str) -> String {
     if ["true", "false"].contains(&value) {
         return value.to_owned();
     }
-    // TOML has no zeros before other digits.
+    // TOML does not allow leading zeros.
     if let Ok(number) = value.parse::<i64>() {
         return number.to_string();
     }
-    // It has a digit before and behind the point, and `nan` in lower case.
+    // TOML needs a digit before and after the decimal point, and `nan` in lower case.
     let text = |number: f64| format!("{number:?}").to_lowercase();
     value.parse().map_or_else(|_| format!("{value:?}"), text)
 }
@@ -96,7 +96,7 @@ impl Fault {
     /// Returns the run with the failure of these units.
     ///
     /// # Errors
-    /// The scenario cannot have this fault; the message names the option at fault.
+    /// If the scenario cannot have this fault; the message names the option at fault.
     pub(super) fn add(&self, setup: &Setup, case: &Case) -> Result<Setup, String> {
         let mut text = setup.to_toml();
         for unit in case {
@@ -117,7 +117,8 @@ impl Fault {
         Ok(run.setup.with_all_ops())
     }
 
-    /// Returns a problem with the option that it follows from: its place is in a text that the user has not written.
+    /// Describes a problem by the option that caused it, because its position refers to a text that the user did not
+    /// write.
     fn describe(&self, problem: &Problem, text: &str, case: &Case) -> String {
         let names = case.iter().map(Unit::name).collect::<Vec<_>>().join(" and ");
         let line = problem.position.and_then(|(line, _)| text.lines().nth(line - 1));

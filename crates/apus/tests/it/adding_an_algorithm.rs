@@ -1,5 +1,5 @@
-//! The steps of `docs/adding-an-algorithm.md` that bring an algorithm into the project, taken in a copy of
-//! its crate: the example compiles there, and passes the tests that hold for every algorithm of the table.
+//! Follows the steps of `docs/adding-an-algorithm.md` that add an algorithm to the project, in a copy of its crate. The
+//! example must compile there and pass the tests that apply to every algorithm of the table.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -13,7 +13,7 @@ fn read(path: &Path) -> String {
     fs::read_to_string(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }
 
-/// Replaces `from`, which must be there.
+/// Replaces `from`, which must occur in the file.
 fn replace(path: &Path, from: &str, to: &str) {
     let text = read(path);
     assert!(text.contains(from), "{}: {from} is missing", path.display());
@@ -33,7 +33,7 @@ fn copy(from: &Path, to: &Path) {
     }
 }
 
-/// The manifest of a crate without what only its other tests and benchmarks need.
+/// Returns the manifest of a crate without the parts that only its other tests and benchmarks need.
 fn without_development(manifest: &str) -> String {
     let tables = manifest.split("\n[").enumerate().filter(|(_, table)| {
         !table.starts_with("dev-dependencies]") && !table.starts_with("[bench]]")

@@ -1,11 +1,12 @@
-//! `docs/algorithms.md` has every algorithm of the table, and its tables what a comparison measures.
+//! Checks that `docs/algorithms.md` lists every algorithm of the table, and that its tables have the metrics of a
+//! comparison.
 
 use std::fs;
 use std::path::Path;
 
 use apus_algorithms::Registry;
 
-/// Of what `apus compare` shows in any scenario.
+/// Selected metrics that `apus compare` shows in every scenario.
 const METRICS: [&str; 8] = [
     "goodput_gbps",
     "busiest_port.utilisation",

@@ -22,13 +22,13 @@ fn names(section: &Value) -> Vec<&str> {
     rows.iter().map(|row| row["name"].as_str().expect("a name")).collect()
 }
 
-/// Returns a number of each turn.
+/// Returns a number for each turn.
 fn turns(row: &Value, name: &str) -> Vec<f64> {
     let turns = row["turns"].as_array().expect("turns");
     turns.iter().map(|turn| turn[name].as_f64().expect(name)).collect()
 }
 
-/// The command fails if the ends of a contestant have counted different numbers of bytes.
+/// The command fails if the two ends of a contestant counted different numbers of bytes.
 #[test]
 fn every_contestant_runs_in_every_turn_and_ratios_are_those_of_one_turn() {
     let report = json(&[
@@ -74,7 +74,7 @@ fn every_contestant_runs_in_every_turn_and_ratios_are_those_of_one_turn() {
             assert!(turns(row, "ops").iter().all(|&ops| ops > 0.0), "{row}");
             assert!(row["cpu_us_per_op"]["median"].as_f64().expect("CPU") > 0.0);
             assert_eq!(row["base"], "UDP, blocking");
-            // The median of three quotients.
+            // The ratio is the median of three quotients.
             let mut ratios: Vec<f64> =
                 p50.iter().zip(&base).map(|(own, base)| own / base).collect();
             ratios.sort_by(f64::total_cmp);
@@ -130,7 +130,7 @@ fn several_clients_busy_threads_and_idle_connections_have_their_own_sections() {
     }
 }
 
-/// Servers on "another machine"; ends with the test.
+/// Servers on "another machine"; they end with the test.
 struct Listening(Child);
 
 impl Drop for Listening {
@@ -197,7 +197,7 @@ fn wrong_options_are_errors() {
     }
 }
 
-/// Processes that a process has started so far and that have not ended.
+/// Returns the processes that a process has started and that have not ended.
 fn children(process: u32) -> Vec<u32> {
     let path = format!("/proc/{process}/task/{process}/children");
     let text = fs::read_to_string(path).unwrap_or_default();
@@ -210,7 +210,7 @@ fn measurement_that_is_interrupted_says_what_it_has_and_that_it_is_partial() {
     command.args(["bench", "udp", "--json", "--turns", "99", "--duration", "5ms"]);
     command.args(["--only", "round-trips", "--gap", "0s"]);
     let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("run");
-    // Two for each measurement, so that the first one has ended when there was a fifth.
+    // Each measurement starts two processes, so the first measurement has ended once there is a fifth process.
     let mut seen = BTreeSet::new();
     until("two measurements have ended", || {
         seen.extend(children(child.id()));

@@ -1,4 +1,4 @@
-//! Bundles: `apus run --bundle`, `apus rerun`, and `apus diff` of them and of other results.
+//! Bundles: `apus run --bundle`, `apus rerun`, and `apus diff` with bundles and other results.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -68,7 +68,7 @@ fn a_bundle_is_repeated_without_the_files_it_was_made_of() {
     ends(&again, 0, &[]);
     let read = |name: &str| fs::read(folder.join(name)).expect(name);
     assert!(read("a.zip") == read("b.zip"), "equal runs have equal bundles");
-    // Another machine has nothing else.
+    // The other machine has the bundle and nothing else.
     let elsewhere = folder.join("elsewhere");
     fs::create_dir(&elsewhere).expect("folder");
     fs::copy(folder.join("a.zip"), elsewhere.join("a.zip")).expect("copy");
@@ -82,7 +82,7 @@ fn a_bundle_is_repeated_without_the_files_it_was_made_of() {
     let json = ends(&apus(&elsewhere, "rerun a.zip --json"), 0, &[]);
     let json: Value = serde_json::from_str(&json).expect("JSON");
     assert_eq!((&json["equal"], &json["results"]["runs"]), (&true.into(), &2.into()));
-    // It holds what a reader wants to see, and any tool can unpack it.
+    // A bundle contains the results, and any zip tool can unpack it.
     ends(&apus(&elsewhere, "diff a.zip out"), 0, &["no difference"]);
 }
 
@@ -96,7 +96,7 @@ fn a_bundle_overwrites_nothing() {
     ends(&apus(&folder, "run mine.toml --bundle no/a.zip"), 2, &["its folder does not exist"]);
 }
 
-/// Bytes of the archive and its content are both protected.
+/// Both the bytes of the archive and its content are protected.
 #[test]
 fn a_damaged_bundle_is_refused() {
     let folder = folder("damaged");
@@ -104,7 +104,7 @@ fn a_damaged_bundle_is_refused() {
     let bundle = fs::read(folder.join("a.zip")).expect("bundle");
     fs::write(folder.join("short.zip"), &bundle[..bundle.len() - 30]).expect("file");
     let mut changed = bundle.clone();
-    // Within the compressed content of the first entry.
+    // A byte within the compressed content of the first entry.
     changed[60] ^= 0x10;
     fs::write(folder.join("changed.zip"), &changed).expect("file");
     fs::write(folder.join("text.zip"), "mine").expect("file");
@@ -118,7 +118,7 @@ fn a_damaged_bundle_is_refused() {
     }
 }
 
-/// Returns the bundle with other results, another configuration and other events, and with hashes that fit.
+/// Returns the bundle with different results, configuration and events, and with matching hashes.
 fn rewritten(bundle: &[u8], format: u64) -> Vec<u8> {
     let mut old = zip::ZipArchive::new(Cursor::new(bundle)).expect("an archive");
     let mut entries: BTreeMap<String, Vec<u8>> = BTreeMap::new();
@@ -152,7 +152,7 @@ fn rewritten(bundle: &[u8], format: u64) -> Vec<u8> {
     new.finish().expect("an archive").into_inner()
 }
 
-/// Other results in place of the bundle's: as if this machine or version gave different ones.
+/// Replaces the results of the bundle, as if this machine or version gave different ones.
 #[test]
 fn a_repetition_with_other_results_fails_and_names_them() {
     let folder = folder("other");
@@ -185,7 +185,7 @@ fn results_are_compared_with_tolerances() {
     assert!(text.lines().all(|line| line.len() < 160), "{text}");
     ends(&diff(" --json"), 1, &["\"work.events\""]);
     ends(&apus(&folder, "diff a a/summary.json"), 0, &["of 2 runs: no difference"]);
-    // Every number is within 60 % here; texts must be equal.
+    // Every number is within 60 % here, but texts must be equal.
     let wide = " --tolerance 60% --ignore notes";
     ends(&diff(&format!("{wide} --ignore work")), 0, &["of 2 runs: no difference"]);
     let json = ends(&diff(&format!("{wide} --json")), 1, &[]);
@@ -234,7 +234,7 @@ fn runs_that_only_one_result_has_are_a_difference() {
         "of 2 runs: no difference",
     ];
     ends(&apus(&folder, "diff a b"), 1, &parts);
-    // Without a common run, a tolerance is about the runs of either side.
+    // Without a common run, a tolerance may name a metric of the runs of either side.
     sweep("64,128", "c");
     let parts = [
         "transport.max_ops=8, variant whole, seed 1: only in a",
@@ -245,14 +245,14 @@ fn runs_that_only_one_result_has_are_a_difference() {
     ends(&apus(&folder, "diff a c --tolerance 1% --ignore op_latency_us"), 1, &parts);
     let unknown = "neither of the results has this metric; did you mean";
     ends(&apus(&folder, "diff a c --tolerance makespan=1%"), 2, &[unknown]);
-    // Two single runs are a pair, whatever their names.
+    // Two single runs are compared whatever their names.
     ends(&apus(&folder, "run mine.toml --variant half --out half"), 0, &[]);
     ends(&apus(&folder, "run mine.toml --variant whole --out whole"), 0, &[]);
     let output = apus(&folder, "diff half whole --ignore name");
     ends(&output, 1, &["of 1 run: "]);
 }
 
-/// As in `a_drain_that_the_watchdog_has_ended_is_run_again`.
+/// Same scenario as in `a_drain_that_the_watchdog_has_ended_is_run_again`.
 #[test]
 fn a_repetition_has_the_watchdog_of_the_bundle() {
     let folder = folder("watchdog");

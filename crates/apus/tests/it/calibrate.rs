@@ -48,8 +48,8 @@ fn wrong_measurements_are_errors_that_name_the_remedy() {
     fs::remove_dir_all(dir).expect("the folder");
 }
 
-/// Two hosts and a switch between them, as `apus emulate` makes them: veth pairs, with HTB of 10 Gb/s at the ports of the
-/// switch. `$1` is the program; the results are ping.json and perf.json.
+/// Two hosts and a switch between them, built as in `apus emulate`: veth pairs, with HTB at 10 Gb/s on the switch
+/// ports. `$1` is the program; the results are ping.json and perf.json.
 const MEASURE: &str = r#"
 mount -t tmpfs apus /run
 for node in h0 h1 s0; do ip netns add $node; ip -n $node link set lo up; done
@@ -73,8 +73,8 @@ ip netns exec h0 taskset -c 0 "$1" perf 10.1.0.2 --key-file key --mtu 4288 --siz
 kill $!
 "#;
 
-/// The longer check of CONTRIBUTING.md, between network namespaces: the scenario gives the numbers that were measured, and
-/// so do the real processes of `apus emulate`.
+/// The longer check of CONTRIBUTING.md, between network namespaces: both the scenario and the real processes of
+/// `apus emulate` give the measured numbers.
 #[test]
 fn the_scenario_of_two_processes_gives_their_numbers() {
     if std::env::var_os("APUS_CALIBRATE").is_none() {
@@ -113,7 +113,7 @@ fn the_scenario_of_two_processes_gives_their_numbers() {
     ]);
     let said = String::from_utf8_lossy(&made.stdout).into_owned();
     assert!(made.status.success(), "{said}{}", String::from_utf8_lossy(&made.stderr));
-    // Shown with --nocapture.
+    // Printed with --nocapture.
     let scenario = fs::read_to_string(&out).expect("the scenario");
     writeln!(std::io::stdout(), "{said}{scenario}").expect("stdout");
     let emulated = apus(&["emulate", &out]);
@@ -129,7 +129,7 @@ fn the_scenario_of_two_processes_gives_their_numbers() {
     let goodput = text.lines().find(|line| line.contains("goodput")).expect("goodput");
     let mut numbers = goodput.split_whitespace().filter_map(|word| word.parse::<f64>().ok());
     let (simulated, real) = (numbers.next().expect("simulated"), numbers.next().expect("real"));
-    // deviation: no source; a core of a virtual machine gives 10 % more or less from run to run.
+    // deviation: no source; the speed of a virtual machine's core varies by 10 % from run to run.
     assert!((real / simulated - 1.0).abs() < 0.25, "{goodput}");
     fs::remove_dir_all(dir).expect("the folder");
 }

@@ -1,11 +1,11 @@
-//! Numbers that are bounds because ops had not ended: in reports, checks and tables.
+//! Numbers that are bounds because of unfinished ops: in reports, checks and tables.
 
 use std::fs;
 
 use crate::support::command::{apus as apus_in, folder, texts};
 use serde_json::Value;
 
-/// Each of four hosts writes to another; the link of one is down from 1.5 ms on.
+/// Each of four hosts writes to another host; the link of one host is down from 1.5 ms onwards.
 const BROKEN: &str = r#"
 duration = "3ms"
 warmup = "1ms"
@@ -21,7 +21,8 @@ kind = "down"
 at = "1500us"
 "#;
 
-/// Two ops have waited for 3.5 ms when the run ends, so the largest latency is not the 29 us of the others.
+/// Two ops have been outstanding for 3.5 ms when the run ends, so the largest latency is not the 29 us of the other
+/// ops.
 #[test]
 fn unfinished_ops_are_reported_and_censor_the_largest_latency() {
     let folder = folder("run_unfinished");
@@ -34,7 +35,7 @@ fn unfinished_ops_are_reported_and_censor_the_largest_latency() {
     {
         assert!(latency.contains(part), "{part}: {latency}");
     }
-    // Two lines count losses: those of all links, and those at switch ports in one phase.
+    // Two lines count losses: one on all links, the other at switch ports in one phase.
     assert!(stdout.contains(" dropped at switch ports"), "{stdout}");
     assert!(stdout.contains("drain") && stdout.contains("until its limit"), "{stdout}");
     assert_eq!(stdout.matches("NO PROGRESS: flow ").count(), 2, "{stdout}");

@@ -21,14 +21,14 @@ fn list_names_what_there_is() {
         for part in parts {
             assert!(stdout.lines().any(|line| line.starts_with(part)), "{part}: {stdout}");
         }
-        // Benchmarks, contests and real runs are no experiments.
+        // Benchmarks, contests and real runs are not experiments.
         let others = ["bench/", "contest/", "real/"];
         let other = |line: &str| others.iter().any(|other| line.starts_with(other));
         assert!(what != "experiments" || !stdout.lines().any(other), "{stdout}");
     }
 }
 
-/// All kinds of port are one queue, so that a benchmark of one kind sends the same packets.
+/// Every kind of class port has a single queue here, so that a benchmark sends the same packets with each kind.
 #[test]
 fn bench_times_every_kind_of_class_port() {
     let case = ["bench", "incast-100", "--set", "duration=1ms", "--repeat", "1", "--warm-up", "0"];
@@ -48,7 +48,7 @@ fn bench_times_every_kind_of_class_port() {
     refused(&apus_in(Path::new("/"), &["bench", "--threads", "1024"]), "cores");
 }
 
-/// The version names the build, as results do: `apus 0.1.0+` and 16 digits of a hash of the sources.
+/// The version names the build in the same form as results do: `apus 0.1.0+` and 16 digits of a hash of the sources.
 #[test]
 fn version_names_the_build() {
     let shown = succeeds(&apus_in(Path::new("/"), &["--version"]));
@@ -71,7 +71,7 @@ fn key_makes_a_key_once() {
     refused(&apus_in(&folder, &["key", "nowhere/x.key"]), "nowhere/x.key: the key file cannot be");
 }
 
-/// Files with one byte more than is read, all of them holes.
+/// Sparse files that are one byte longer than the limit for reading.
 #[test]
 fn files_that_would_fill_the_memory_are_refused() {
     let folder = folder("long");
@@ -90,6 +90,6 @@ fn files_that_would_fill_the_memory_are_refused() {
     ] {
         refused(&apus_in(&folder, arguments), message);
     }
-    // A copy of the folder would fill the holes.
+    // The files would be written in full if the folder were copied.
     fs::remove_dir_all(folder).expect("files");
 }

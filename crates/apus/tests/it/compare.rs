@@ -1,4 +1,4 @@
-//! `apus compare`: every algorithm gets the same traffic, and what it needs of the switches.
+//! `apus compare`: every algorithm gets the same traffic, and the switch configuration that it needs.
 
 use std::fs;
 use std::path::PathBuf;
@@ -51,7 +51,7 @@ fn the_numbers_are_those_of_a_run_by_itself() {
                 "--set",
                 "algorithm.profile=gcn",
                 "--set",
-                // 65 packets of 1538 B: a seventh of 10 Gb/s times 8 us is less.
+                // 65 packets of 1538 B; a seventh of 10 Gb/s times 8 us is smaller.
                 "topology.ecn.threshold=99970B",
             ],
         ),
@@ -67,7 +67,7 @@ fn the_numbers_are_those_of_a_run_by_itself() {
             assert_eq!(a.as_f64(), b.and_then(Value::as_f64), "{name}");
         }
     }
-    // Marks hold DCTCP's queue near the threshold; delay holds Swift's at its target of some 25 us.
+    // Marks keep DCTCP's queue near the threshold; delay keeps Swift's queue at its target of about 25 us.
     let queue = |index: usize| {
         let metrics = &compared["algorithms"][index]["metrics"];
         metrics["busiest_port.mean_queue_bytes"]["median"].as_f64().expect("queue")
@@ -102,7 +102,7 @@ fn results_are_written_and_found_again() {
         (runs.len(), pages.len())
     };
     let before = runs();
-    // Two seeds of two algorithms, and the recorded run of each for the report.
+    // Two seeds of two algorithms, and a recorded run of each algorithm for the report.
     assert_eq!(before, (4, 2));
     assert_eq!(String::from_utf8(apus(&folder, &arguments).stdout).expect("UTF-8"), text);
     assert_eq!(runs(), before);
@@ -138,7 +138,7 @@ kind = "incast"
 size = "64kB"
 "#;
 
-/// The named entry of a list of JSON objects.
+/// Returns the entry with this name in a list of JSON objects.
 #[track_caller]
 fn entry<'a>(list: &'a Value, key: &str, name: &str) -> &'a Value {
     let list = list.as_array().expect("list");
@@ -178,7 +178,7 @@ fn the_files_own_parameters_give_the_same_numbers_by_run_and_compare() {
     }
     let target = entry(&compared["parameters"], "name", "base_target");
     assert_eq!((&target["value"], &target["origin"]), (&"20us".into(), &"set".into()));
-    // A parameter of the file decides: with another one the numbers differ.
+    // The parameter of the file has an effect: a different value changes the numbers.
     let other = compare("swift.base_target=60us");
     assert_ne!(other["metrics"]["fabric_rtt_us.p50"], compared["metrics"]["fabric_rtt_us.p50"]);
 }
@@ -242,7 +242,7 @@ fn several_of_one_name_are_chosen_by_label() {
 #[test]
 fn seeds_without_effect_are_named_and_differences_have_intervals() {
     let folder = folder("seeds");
-    // ExpressPass varies the gaps between credits by its seed; Swift on ideal hosts draws nothing.
+    // In ExpressPass the seed varies the gaps between credits; Swift on ideal hosts uses no random numbers.
     let arguments = [
         "compare",
         "mine.toml",
@@ -256,7 +256,7 @@ fn seeds_without_effect_are_named_and_differences_have_intervals() {
     let text = String::from_utf8(apus(&folder, &arguments).stdout).expect("UTF-8");
     let line = "seeds 1 to 4, medians; swift with identical results for all seeds";
     assert!(text.contains(line) && text.contains("Student's t"), "{text}");
-    // With a recorded run of each for the report.
+    // Includes a recorded run of each algorithm for the report.
     assert_eq!(fs::read_dir(folder.join("out/runs")).expect("runs").count(), 4 + 4 + 2);
     let written = fs::read_to_string(folder.join("out/compare.json")).expect("file");
     let compared: Value = serde_json::from_str(&written).expect("JSON");
@@ -267,7 +267,8 @@ fn seeds_without_effect_are_named_and_differences_have_intervals() {
     let of = |key: &str| found[key].as_f64().expect("number");
     assert_eq!(found["pairs"], 4);
     assert!(of("low") < of("mean") && of("mean") < of("high"), "{found}");
-    // Of an algorithm with a constant result, the mean lies as the other's mean over the seeds does.
+    // Swift's result is constant, so the mean difference lies in the range of ExpressPass's results minus this
+    // constant.
     let median = |one: &Value, key: &str| one["metrics"]["goodput_gbps"][key].as_f64().expect("it");
     let (low, high) = (median(credits, "min"), median(credits, "max"));
     let reference = median(swift, "median");
@@ -316,7 +317,7 @@ fn every_algorithm_is_tuned_by_one_rule_with_one_budget() {
         let chosen = entry_where(&tuning["candidates"], "chosen");
         assert_eq!(of(chosen, "objective"), least, "{tuning:#}");
         assert_eq!(chosen["value"], tuning["value"]);
-        // The comparison ran with the value that the search found.
+        // The comparison ran with the value that the search had found.
         if let Some(value) = tuning["value"].as_str() {
             let name = tuning["parameter"].as_str().expect("a name");
             let used = entry(&one["parameters"], "name", name);
@@ -344,7 +345,7 @@ fn numbers_of_a_workload_are_metrics_and_objectives() {
     let compared = json(&compare(metric, objective));
     let words = compared["objective"].as_str().expect("words");
     assert!(words.starts_with(&format!("lowest {objective} among")), "{words}");
-    // The port of the receiver has 10 Gb/s; a packet that arrives at the end counts whole.
+    // The receiver's port has 10 Gb/s; a packet that arrives at the end counts as a whole.
     let throughput = compared["algorithms"][0]["metrics"][metric]["median"].as_f64();
     assert!(throughput.is_some_and(|gbps| (9.0..10.01).contains(&gbps)), "{compared:#}");
     for (metric, objective, option) in [
@@ -359,7 +360,7 @@ fn numbers_of_a_workload_are_metrics_and_objectives() {
     }
 }
 
-/// The one entry of a list for which `key` is true.
+/// Returns the only entry of a list for which `key` is true.
 #[track_caller]
 fn entry_where<'a>(list: &'a Value, key: &str) -> &'a Value {
     let mut found = list.as_array().expect("list").iter().filter(|one| one[key] == true);
@@ -400,7 +401,7 @@ fn times_of_jobs_come_first_and_are_those_of_a_run() {
     assert_eq!(swift, time);
 }
 
-/// A parameter of the scenario's algorithm that a setting of the contestant of this name replaces.
+/// A setting of the contestant would replace a parameter of the scenario's algorithm with the same name.
 #[test]
 fn a_parameter_that_is_set_twice_is_refused() {
     let folder = folder("twice");
@@ -427,7 +428,7 @@ fn a_trace_that_is_streamed_is_compared() {
     let stream = "kind = \"trace\"\nfile = \"rows.csv\"\nflows_per_pair = 1\nstream = true";
     let text = SCENARIO.replace(incast, stream).replace("warmup = \"1ms\"", "");
     fs::write(folder.join("mine.toml"), text).expect("file");
-    // DCTCP's scenario is read again with switches that mark.
+    // The scenario is read again for DCTCP, with switches that mark.
     let words = ["compare", "mine.toml", "--algorithms", "swift,dctcp", "--seeds", "1", "--json"];
     let compared = json(&apus(&folder, &words));
     for one in compared["algorithms"].as_array().expect("list") {

@@ -1,4 +1,5 @@
-//! A run whose disk fills up, whose memory limit is hit, or that is killed: results that can be read, or none, never half a file.
+//! Runs whose disk fills up, that reach the memory limit, or that are killed: results are readable or absent, and files
+//! are never partial.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -7,18 +8,18 @@ use std::process::{Command, Output};
 
 use crate::support::command::{folder, succeeds};
 
-/// An incast of two hosts to a third one.
+/// An incast from two hosts to a third one.
 const SCENARIO: &str = include_str!("support/incast.toml");
 
-/// Runs the scenario into `out` after this shell command, such as `ulimit`.
+/// Runs the scenario into `out` after a shell command such as `ulimit`.
 fn run_after(folder: &Path, limits: &str) -> Output {
     let program = env!("CARGO_BIN_EXE_apus");
     let script = format!("{limits}; exec '{program}' run mine.toml --out out --format csv");
     Command::new("bash").current_dir(folder).args(["-c", &script]).output().expect("bash")
 }
 
-/// No file may become larger than `limit` KiB: with `killed` the process dies of the attempt, otherwise the write fails as on a
-/// full disk.
+/// Runs the scenario with files limited to `limit` KiB. If `killed` is true, exceeding the limit kills the process;
+/// otherwise the write fails as on a full disk.
 fn run(folder: &Path, limit: &str, killed: bool) -> Output {
     let trap = if killed { "" } else { "trap '' XFSZ; " };
     run_after(folder, &format!("{trap}ulimit -f {limit}"))
@@ -33,16 +34,16 @@ fn results(folder: &Path) -> BTreeMap<String, Vec<u8>> {
     shown.map(|(name, path)| (name, fs::read(path).expect("a file"))).collect()
 }
 
-/// Returns a result without the numbers that differ from run to run: wall times.
+/// Returns a result without the numbers that differ between runs, which are real times.
 fn comparable(name: &str, bytes: &[u8]) -> Vec<u8> {
     match name.ends_with(".csv") || name.ends_with(".toml") {
         true => bytes.to_vec(),
-        // Its length may differ by a digit; that it is whole is enough.
+        // The length may differ by a digit, so only the end of the file is checked.
         false => bytes.last().copied().into_iter().collect(),
     }
 }
 
-/// Asserts that the results in `out` are those of a run without limits, as far as they are there.
+/// Asserts that the results present in `out` equal those of a run without limits.
 fn assert_whole(folder: &Path, whole: &BTreeMap<String, Vec<u8>>) {
     for (name, bytes) in results(folder) {
         assert_eq!(comparable(&name, &bytes), comparable(&name, &whole[&name]), "{name}");
@@ -70,7 +71,7 @@ fn a_full_disk_or_a_kill_leaves_whole_files_or_none() {
                 let why = String::from_utf8_lossy(&output.stderr);
                 assert!(why.contains("cannot be written: File too large"), "{why}");
             }
-            // The same command goes on from there.
+            // The same command continues from the stored results.
             succeeds(&run(&folder, "unlimited", false));
             assert_eq!(results(&folder).len(), whole.len());
         }
@@ -78,7 +79,7 @@ fn a_full_disk_or_a_kill_leaves_whole_files_or_none() {
     assert!(failed > 2, "no limit was reached");
 }
 
-/// Another run in a directory of results: its files never lie beside those of the earlier run.
+/// After another run in the same directory, its files are never mixed with those of the earlier run.
 #[test]
 fn results_of_two_runs_are_never_mixed() {
     let folder = folder("mixed");
@@ -111,7 +112,7 @@ fn results_of_two_runs_are_never_mixed() {
     }
 }
 
-/// The record of files, whose last line a full disk has cut, does not keep the command from going on.
+/// The record's last line, truncated by a full disk, must not prevent the command from continuing.
 #[test]
 fn a_cut_line_of_the_record_does_no_harm() {
     let folder = folder("record");
@@ -119,7 +120,7 @@ fn a_cut_line_of_the_record_does_no_harm() {
     succeeds(&run_after(&folder, "true"));
     let record = folder.join("out/.apus-files");
     let text = fs::read_to_string(&record).expect("the record");
-    // A name that is not complete: its file was not put in place.
+    // The name is incomplete: its file was not put in place.
     let last = text.trim_end().rsplit(' ').next().expect("a name");
     fs::remove_file(folder.join("out").join(last)).expect("a file");
     fs::write(&record, &text[..text.len() - 3]).expect("the record");
@@ -128,7 +129,7 @@ fn a_cut_line_of_the_record_does_no_harm() {
     }
 }
 
-/// Address spaces of the process from one in which the program cannot even be loaded to one that is more than enough.
+/// Tries address space limits from one in which the program cannot even be loaded to one that is more than sufficient.
 #[cfg(target_os = "linux")]
 #[test]
 fn a_memory_limit_leaves_whole_files_or_none() {
@@ -146,7 +147,7 @@ fn a_memory_limit_leaves_whole_files_or_none() {
             let is_complete = results(&folder).len() == whole.len();
             let why = String::from_utf8_lossy(&output.stderr);
             assert!(is_complete || !output.status.success(), "{mib} MiB: {why}");
-            // The kernel ends a process that cannot even be loaded, without a word.
+            // The kernel kills a process that cannot be loaded, and prints no message.
             let has_ended_itself = output.status.code().is_some();
             assert!(is_complete || !why.is_empty() || !has_ended_itself, "{mib} MiB: no reason");
             is_complete

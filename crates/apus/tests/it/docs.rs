@@ -1,6 +1,6 @@
-//! The examples of the documents, as a reader would use them.
+//! Runs the examples of the documents as a reader would.
 //!
-//! The first line of a block of code says what it is:
+//! The first line of a code block states its purpose:
 //! * ```` ```toml file=mine.toml ```` (or `csv`): a file that the reader saves under this name; a
 //!   scenario must be one that can be read.
 //! * ```` ```sh run ````: commands that a reader types, in order, in one folder per document.
@@ -33,7 +33,7 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
-/// The blocks of code of a document: what their first line says, and their text.
+/// Returns the code blocks of a document: the info string, and the text.
 fn blocks(text: &str) -> Vec<(String, String)> {
     let mut blocks = Vec::new();
     let mut lines = text.lines();
@@ -46,7 +46,7 @@ fn blocks(text: &str) -> Vec<(String, String)> {
     blocks
 }
 
-/// Runs the examples of a document in a folder of their own; how many there were.
+/// Runs the examples of a document in their own folder; returns their number.
 fn check(document: &str) -> usize {
     let folder = crate::support::command::folder(document);
     let text = fs::read_to_string(root().join(document)).expect(document);
@@ -63,8 +63,8 @@ fn check(document: &str) -> usize {
             (Some(kind), Some(file)) => {
                 let file = file.strip_prefix("file=").expect("file=");
                 fs::write(folder.join(file), &body).expect(file);
-                // Read as it is; what it does is what the commands show. A run this short fails a
-                // check and ends before a fault, so such a scenario must have a command of its own.
+                // The scenario is read unchanged; the commands show its effect. A run as short as this one fails its
+                // checks and ends before a fault, so scenarios with checks or faults must have their own command.
                 if kind == "toml" && !body.contains("[[check]]") && !body.contains("[[fault]]") {
                     run(
                         document,
@@ -132,7 +132,7 @@ fn documents() -> Vec<PathBuf> {
     pages
 }
 
-/// Returns the text of a page without its blocks of code.
+/// Returns the text of a page without its code blocks.
 fn prose(text: &str) -> String {
     let mut code = false;
     let lines = text.lines().filter(|line| {
@@ -143,7 +143,7 @@ fn prose(text: &str) -> String {
     lines.fold(String::new(), |text, line| text + line + "\n")
 }
 
-/// Returns the text of a heading as GitHub displays it: a link shows its text, code its content.
+/// Returns the text of a heading as GitHub displays it, without the syntax of links and code.
 fn displayed(heading: &str) -> String {
     let mut text = String::new();
     let mut rest = heading;
@@ -177,7 +177,7 @@ fn anchors(text: &str) -> Vec<String> {
     anchors
 }
 
-/// Returns the link targets of a page: of links and images, but not of blocks of code.
+/// Returns the targets of links and images on a page, ignoring code blocks.
 fn links(text: &str) -> Vec<String> {
     let prose = prose(text);
     let targets = prose.split("](").skip(1).filter_map(|rest| rest.split(')').next());
@@ -231,7 +231,7 @@ fn anchors_follow_githubs_rules() {
     assert_eq!(anchors(page), ["a-title", "xa-5--b_c--d", "a-title-1"]);
 }
 
-/// The site has a page for every document, and no other.
+/// The site has exactly one page for every document.
 #[test]
 fn the_navigation_of_the_site_names_every_page() {
     let configuration = fs::read_to_string(root().join("tools/docs/zensical.toml")).expect("text");
@@ -251,7 +251,7 @@ fn the_navigation_of_the_site_names_every_page() {
     assert_eq!(named, pages, "tools/docs/zensical.toml");
 }
 
-/// Returns whether a Rust source file defines an item of this name, or implements a type of this name.
+/// Returns `true` if a Rust source file defines an item with this name, or implements a type with this name.
 fn defines(source: &str, name: &str) -> bool {
     let word = |text: &str| {
         let end = text.find(|c: char| !c.is_alphanumeric() && c != '_').unwrap_or(text.len());

@@ -1,7 +1,7 @@
-//! `apus emulate`: scenarios in network namespaces, beside their simulation.
+//! `apus emulate`: scenarios in network namespaces, compared with their simulation.
 //!
-//! Without namespaces these tests are skipped, and say why. Those that hold the measured numbers
-//! against what must be shown need an idle machine and `APUS_EMULATE=1`.
+//! Without namespaces these tests are skipped and print the reason. Tests of the measured numbers need an idle machine
+//! and `APUS_EMULATE=1`.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-/// One network at a time: they share the cores.
+/// Only one network runs at a time, because networks share the cores.
 static MACHINE: Mutex<()> = Mutex::new(());
 
 fn apus(arguments: &[&str]) -> Command {
@@ -23,12 +23,14 @@ fn apus(arguments: &[&str]) -> Command {
     command
 }
 
-/// Says that a test was skipped where it is seen: what a test that passes prints by `eprintln` is not.
+/// Prints the reason of a skipped test directly to standard error: the output of `eprintln` in a passing test is
+/// hidden.
 fn skipped(why: &str) {
     let _ = writeln!(std::io::stderr(), "skipped: {}", why.trim());
 }
 
-/// A command in new namespaces, as root or as an ordinary user, whose PATH may leave out where `ip` and `tc` are.
+/// Returns a command in new namespaces, as root or as an ordinary user. The user's PATH may lack the folders of `ip`
+/// and `tc`.
 fn unshare() -> Command {
     let mut command = Command::new("unshare");
     if !rustix::process::geteuid().is_root() {
@@ -39,7 +41,7 @@ fn unshare() -> Command {
     command
 }
 
-/// Whether this machine makes namespaces with veth and HTB in them; says why not.
+/// Returns `true` if this machine can create namespaces with veth and HTB in them; prints the reason if not.
 fn possible() -> bool {
     let script = "ip link add name v0 type veth peer name v1 && \
                   tc qdisc add dev v0 root handle 1: htb && nsenter --version && mount --version";
@@ -54,7 +56,7 @@ fn possible() -> bool {
     false
 }
 
-/// Whether this kernel can delay packets.
+/// Returns `true` if this kernel can delay packets.
 fn netem() -> bool {
     let mut unshare = unshare();
     let tried =
@@ -62,7 +64,7 @@ fn netem() -> bool {
     tried.is_ok_and(|output| output.status.success())
 }
 
-/// Whether the numbers themselves are to be measured.
+/// Returns `true` if the numbers are to be measured.
 fn measuring() -> bool {
     if std::env::var_os("APUS_EMULATE").is_none() {
         skipped("it measures only with APUS_EMULATE=1, and wants an idle machine");
@@ -97,7 +99,7 @@ fn refused(name: &str, text: &str) -> String {
     String::from_utf8(output.stderr).expect("text")
 }
 
-/// With targets that hold on a machine whose cores are busy, and a drain in which all ops end there.
+/// The targets hold on a machine with busy cores, and the drain is long enough for all ops there.
 const SMALL: &str = r#"
 duration = "1200ms"
 warmup = "200ms"
@@ -127,14 +129,14 @@ fn a_scenario_runs_both_ways_and_beside_the_kernels_tcp() {
     }
     assert!(text.contains("| simulator | real | real / simulator | TCP cubic |"), "{text}");
     for side in ["simulated", "real"] {
-        // 256 packets of each sender are the largest window: they fit the buffer.
+        // The largest window is 256 packets per sender, which fit the buffer.
         assert_eq!(number(&run[side], "drops"), 0.0, "{side}");
         assert_eq!(run[side]["busiest_port"], "switch 0 -> host 2");
-        // No more than the link.
+        // The goodput does not exceed the link rate.
         let goodput = number(&run[side], "goodput_gbps");
         assert!(goodput > 0.0 && goodput < 1.1, "{side}: {goodput}");
         assert!(number(&run[side], "jain") >= 0.5, "{side}"); // of two flows
-        // base_target and one hop of 1 us; flow scaling adds at most its range.
+        // base_target plus one hop of 1 us; flow scaling adds at most its range.
         assert!(number(&run[side], "target_us") >= 5001.0, "{side}");
         for name in ["fabric_rtt_p50_us", "fabric_cwnd", "endpoint_cwnd", "op_latency_p50_us"] {
             assert!(number(&run[side], name) > 0.0, "{side} {name}");
@@ -170,8 +172,8 @@ fn what_cannot_be_emulated_is_refused_by_name() {
     assert!(rounds.contains("workload.kind: rounds of requests and answers"), "{rounds}");
     let recovery = refused("recovery", &format!("transport.recovery = \"go-back-n\"\n{SMALL}"));
     assert!(recovery.contains("transport.recovery: the real engine has its default"), "{recovery}");
-    // 1024 ps are no algorithm's default. The second scenario is refused too, but not for its timers: the default of
-    // timely is finer than that of swift.
+    // 1024 ps is not the default of any algorithm. The second scenario is refused too, but not because of its timers:
+    // the default of timely is finer than that of swift.
     let timers = format!("transport.timer_granularity = \"1024ps\"\n{SMALL}");
     let timers = refused("timers", &timers);
     let expected = "transport.timer_granularity: the real engine has its default; remove it";
@@ -195,7 +197,7 @@ fn what_cannot_be_emulated_is_refused_by_name() {
     assert!(paths.contains("topology: has several paths"), "{paths}");
 }
 
-/// 3 hosts that send to each other at random times, each 30 of its link's 100 Mb/s.
+/// 3 hosts that send to each other at random times; each offers 30 of its link's 100 Mb/s.
 const OPEN: &str = r#"
 duration = "2s"
 warmup = "200ms"
@@ -218,11 +220,12 @@ fn an_open_load_has_the_same_ops_both_ways_and_over_tcp() {
     let all = emulate(&[path.to_str().expect("path"), "--tcp", "cubic"]);
     fs::remove_file(path).expect("the file");
     let run = &all["runs"][0];
-    // 3 hosts offer 30 Mb/s of payload each, in some 420 ops after the warm-up: 1 / sqrt(3 * 420) = 3 %.
+    // 3 hosts offer 30 Mb/s of payload each, in about 420 ops after the warm-up: 1 / sqrt(3 * 420) = 3 %.
     let simulated = number(&run["simulated"], "goodput_gbps");
     assert!((0.07..0.11).contains(&simulated), "{simulated}");
     for side in ["real", "tcp"] {
-        // The same ops; on a busy machine any number of them ends too late. Loops would carry the links' 0.3 Gb/s.
+        // The ops are the same, but on a busy machine any number of them may end too late. Closed loops would carry the
+        // links' 0.3 Gb/s.
         let goodput = number(&run[side], "goodput_gbps");
         assert!(goodput > 0.0 && goodput < 1.5 * simulated, "{side}: {goodput} of {simulated}");
         assert_eq!(number(&run[side], "drops"), 0.0, "{side}");
@@ -242,12 +245,12 @@ fn a_link_takes_as_long_as_the_scenario_says() {
     let path = scenario("far", &SMALL.replace("5us", "2ms"));
     let all = emulate(&[path.to_str().expect("path")]);
     fs::remove_file(path).expect("the file");
-    // Two links there and two back, and what a busy machine adds.
+    // Two links in each direction, plus the delay of a busy machine.
     let rtt = number(&all["runs"][0]["real"], "fabric_rtt_p50_us");
     assert!(rtt >= 8_000.0, "{rtt} us");
 }
 
-/// The processes that descend from this one, by their numbers.
+/// Returns the process ids of all descendants of this process.
 fn descendants(ancestor: u32) -> BTreeSet<u32> {
     let mut parents = Vec::new();
     for entry in fs::read_dir("/proc").expect("/proc").flatten() {
@@ -256,7 +259,7 @@ fn descendants(ancestor: u32) -> BTreeSet<u32> {
             continue;
         };
         let stat = fs::read_to_string(entry.path().join("stat")).unwrap_or_default();
-        // "pid (name) state ppid": a name may hold anything but is in the last parentheses.
+        // The format is "pid (name) state ppid"; the name may contain anything and ends at the last parenthesis.
         let parent = stat.rsplit_once(')').and_then(|(_, rest)| rest.split_whitespace().nth(1));
         if let Some(parent) = parent.and_then(|parent| parent.parse::<u32>().ok()) {
             parents.push((process, parent));
@@ -297,7 +300,7 @@ fn an_interrupted_emulation_leaves_nothing_behind() {
             .stderr(Stdio::null())
             .spawn()
             .expect("run");
-        // unshare, the process within, and three hosts.
+        // unshare, the first process in the namespaces, and three hosts.
         let mut below = BTreeSet::new();
         wait_until("the hosts start", || {
             below = descendants(child.id());
@@ -352,7 +355,7 @@ fn a_slow_receiver_shrinks_the_endpoint_window_and_only_that_one() {
     assert!(number(fast, "endpoint_cwnd") > number(fast, "fabric_cwnd"), "{fast}");
     assert!(number(slow, "endpoint_cwnd") < number(fast, "endpoint_cwnd") / 4.0, "{slow}");
     assert!(number(slow, "fabric_cwnd") > number(fast, "fabric_cwnd"), "{slow}");
-    // The endpoint delay is at its target of 1.5 ms, the fabric delay below its own.
+    // The endpoint delay is at its target of 1.5 ms, and the fabric delay is below its own target.
     let delay = number(slow, "endpoint_delay_p50_us");
     assert!((1_350.0..=1_650.0).contains(&delay), "{slow}");
     assert!(number(slow, "fabric_rtt_over_target") < 1.0, "{slow}");
@@ -365,11 +368,11 @@ fn an_open_load_is_carried_with_latencies_of_the_simulators_order() {
     }
     let all = emulate(&["real/open-load"]);
     let (simulated, real) = (&all["runs"][0]["simulated"], &all["runs"][0]["real"]);
-    // What is offered is carried; nothing is lost.
+    // The offered load is carried without losses.
     let carried = number(real, "goodput_gbps") / number(simulated, "goodput_gbps");
     assert!((0.98..=1.02).contains(&carried), "{carried}: {real}");
     assert_eq!(number(real, "drops"), 0.0, "{real}");
-    // A wake-up on either side, 0.1 to 1.2 ms each (docs/udp.md), comes on top.
+    // Each side has in addition one wake-up, which takes 0.1 to 1.2 ms (docs/udp.md).
     let (ours, theirs) =
         (number(simulated, "op_latency_p50_us"), number(real, "op_latency_p50_us"));
     assert!(theirs > 0.9 * ours && theirs < ours + 2_400.0, "{theirs} us, {ours} simulated");

@@ -1,4 +1,4 @@
-//! Runs that end before their time, and results that cannot be kept.
+//! Runs that end early, and results that cannot be stored.
 
 use std::fs;
 use std::path::Path;
@@ -9,7 +9,7 @@ use crate::support;
 use crate::support::command::folder;
 use serde_json::Value;
 
-/// Long enough to be interrupted: minutes of real time.
+/// Takes minutes of real time, so that it can be interrupted.
 const LONG: &str = r#"
 duration = "60s"
 topology = { kind = "star", hosts = 4, rate = "100Gbps", delay = "1us", buffer = "4MB" }
@@ -25,14 +25,14 @@ fn apus(folder: &Path, arguments: &[&str]) -> Command {
     command
 }
 
-/// Sends Ctrl-C once the process has had 0.3 s of processor time, so that its run has begun however busy
-/// the machine is. How far the run has come depends on the machine, so callers assert nothing about it;
+/// Sends Ctrl-C once the process has used 0.3 s of processor time, so that its run has begun even on a busy machine.
+/// The progress at that time depends on the machine, so callers assert nothing about it;
 /// `interrupted_run_keeps_what_it_measured` of `apus-sim` tests the values at a fixed simulated time.
 fn interrupt(mut child: Child) -> Output {
     let stat = format!("/proc/{}/stat", child.id());
     let ticks = || {
         let stat = fs::read_to_string(&stat).unwrap_or_default();
-        // "pid (name) state ...": user and system time are the 12th and 13th words after the name.
+        // The format is "pid (name) state ...": user and system time are the 12th and 13th words after the name.
         let words = stat.rsplit_once(')').map_or("", |(_, words)| words).split_whitespace();
         words.skip(11).take(2).filter_map(|word| word.parse::<u64>().ok()).sum::<u64>()
     };
@@ -49,7 +49,8 @@ fn interrupt(mut child: Child) -> Output {
 #[test]
 fn ctrl_c_keeps_partial_results_and_says_so() {
     let folder = folder("interrupt");
-    // An event-rich end would take a minute; one step in 200 must not.
+    // Because of its many events, the rest of the run would take a minute; the run must end at its next step, one of
+    // 200.
     fs::write(folder.join("long.toml"), LONG.replace("60s", "20s")).expect("file");
     for threads in ["1", "2"] {
         let arguments = ["run", "long.toml", "--out", threads, "--threads", threads];
@@ -84,7 +85,7 @@ fn ctrl_c_in_the_warm_up_measures_nothing_and_says_so() {
     assert_eq!(run["goodput_gbps"], 0.0);
 }
 
-/// An experiment that was cut short has no checks to show, pass or fail.
+/// An interrupted experiment shows no checks, neither passed nor failed.
 #[test]
 fn ctrl_c_ends_reproduce() {
     let folder = folder("reproduce");
@@ -108,11 +109,11 @@ fn a_run_that_ends_by_itself_is_not_interrupted() {
     assert_eq!(run["simulated_s"], 1e-3);
 }
 
-/// Links of a second: long before anything arrives, timeouts have taken the windows to the minimum.
+/// Links with a delay of 1 s: before the first arrival, timeouts reduce the windows to the minimum.
 #[test]
 fn the_watchdog_names_flow_queue_and_reason() {
     let folder = folder("watchdog");
-    // Without a target of its own Swift would take one that fits the RTT of these links.
+    // Without an explicit target, Swift would derive one that fits the RTT of these links.
     let scenario =
         LONG.replace("1us", "1s").replace("\"swift\"", "\"swift\", base_target = \"25us\"");
     fs::write(folder.join("stuck.toml"), scenario).expect("file");
@@ -177,7 +178,7 @@ fn a_full_disk_is_an_error() {
     }
 }
 
-/// A full standard output loses nothing of what goes to the directory.
+/// If standard output is full, the files in the directory are complete nevertheless.
 #[test]
 fn results_are_kept_before_they_are_printed() {
     let folder = folder("kept");
@@ -189,13 +190,13 @@ fn results_are_kept_before_they_are_printed() {
     assert!(folder.join("out/summary.json").is_file());
 }
 
-/// A directory on a full disk: what can be kept is printed, and nothing is left half written.
+/// The directory is on a full disk: the results are still printed, and no partial file remains.
 #[test]
 fn results_that_cannot_be_kept_are_printed() {
     let folder = folder("fulldisk");
     fs::write(folder.join("short.toml"), LONG.replace("60s", "1ms")).expect("file");
     fs::create_dir(folder.join("out")).expect("folder");
-    // Files are written under this name first; here every byte of it meets a full disk.
+    // Files are first written under this name; here the name leads to a full disk.
     let partial = folder.join("out/.summary.json.partial");
     std::os::unix::fs::symlink("/dev/full", partial).expect("link");
     let output = apus(&folder, &["run", "short.toml", "--out", "out"]).output().expect("process");
@@ -206,7 +207,7 @@ fn results_that_cannot_be_kept_are_printed() {
     assert!(!folder.join("out/summary.json").exists());
 }
 
-/// A directory that cannot be written is refused before anything runs.
+/// If the directory is read-only, the command is refused before any run.
 #[test]
 fn a_read_only_directory_is_refused() {
     let folder = folder("readonly");
@@ -220,7 +221,7 @@ fn a_read_only_directory_is_refused() {
     }
 }
 
-/// Of several runs those that end keep their results when one does not.
+/// If one of several runs is stopped, the others keep their results.
 #[test]
 fn a_run_that_is_stopped_takes_nothing_from_the_others() {
     let folder = folder("others");

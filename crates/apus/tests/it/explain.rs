@@ -58,7 +58,7 @@ fn every_key_of_scenarios_is_explained() {
         ("topology.buffer", &["topology.buffer, a key of scenarios", "  size"][..]),
         ("workload.0.size", &["workload.size, a key of scenarios", "\"incast\""]),
         ("topology", &["text or table", "keys: kind, "]),
-        // A column has this name too.
+        // A column of the results has the same name.
         ("seed", &["in summary.json", "seed, a key of scenarios", "; default 1\n"]),
         ("algorithm.profile", &["Profile of defaults"]),
     ] {

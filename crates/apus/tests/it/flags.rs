@@ -1,4 +1,4 @@
-//! A flag that another flag or argument makes void is an error that names both, in every command.
+//! In every command, a flag that has no effect because of another flag or argument is an error that names both.
 
 use std::fs;
 
@@ -6,7 +6,7 @@ use crate::support::command;
 use crate::support::command::apus;
 use crate::support::help;
 
-/// An incast of two hosts to a third one.
+/// An incast from two hosts to a third one.
 const SCENARIO: &str = include_str!("support/incast.toml");
 
 /// Command lines, and two words that the error must contain.
@@ -17,7 +17,7 @@ const CASES: &[(&str, [&str; 2])] = &[
     ("run --traffic t.csv", ["--topology", "--traffic"]),
     ("run mine.toml --worst 3", ["--worst", "--out"]),
     ("run mine.toml --open", ["--open", "--out"]),
-    // Standard error of a test is no terminal.
+    // Standard error is not a terminal in tests.
     ("run mine.toml --live", ["--live", "terminal"]),
     ("run mine.toml --seed 1 --set seed=2", ["--set seed=2", "--seed replaces"]),
     ("whatif mine.toml --seed 1 --set seed=2", ["--set seed=2", "--seed replaces"]),

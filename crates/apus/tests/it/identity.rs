@@ -1,4 +1,4 @@
-//! Keys of hosts by the commands: made, exchanged, and proved to each other.
+//! Keys of hosts on the command line: creation, exchange and mutual proof.
 
 use std::fs::{self, OpenOptions};
 use std::io::Write;

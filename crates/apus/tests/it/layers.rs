@@ -1,4 +1,4 @@
-//! The layers of ARCHITECTURE.md: arrows point down, and the lower crates can do no I/O.
+//! The layers of ARCHITECTURE.md: dependencies point downwards, and the lower crates cannot do I/O.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -44,18 +44,17 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("../python", &["algorithms", "cc", "scenario", "sim", "tables", "udp", "units"]),
 ];
 
-/// The crates that must be `no_std`: the compiler then proves that they do no I/O, read no clock
-/// and start no thread.
+/// Crates that must be `no_std`: the compiler then proves that they do no I/O, read no clock and start no thread.
 const WITHOUT_STD: &[&str] = &["units", "wire", "cc", "algorithms", "transport", "fabric", "jobs"];
 
-/// What those crates may depend on besides each other: all without I/O themselves.
+/// External dependencies that these crates may have; none of them does I/O.
 const FOREIGN: &[&str] = &["crc", "libm", "thiserror"];
 
 fn crates() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
 }
 
-/// The names under `[dependencies]` of a crate's manifest.
+/// Returns the names under `[dependencies]` in a crate's manifest.
 fn dependencies(name: &str) -> Vec<String> {
     let manifest = fs::read_to_string(crates().join(name).join("Cargo.toml")).expect("manifest");
     manifest
@@ -101,7 +100,7 @@ fn lower_crates_are_no_std_and_the_compiler_proves_it() {
     }
 }
 
-/// Results that are kept belong to a hash of the code that makes them.
+/// Stored results are identified by a hash of the code that computes them.
 #[test]
 fn the_build_is_named_by_every_crate_that_decides_results() {
     let script = fs::read_to_string(crates().join("apus/build.rs")).expect("build.rs");

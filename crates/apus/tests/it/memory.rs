@@ -1,5 +1,5 @@
-//! `--max-memory` refuses runs that are too large, exists only in commands on which it has an effect, and
-//! limits parallel runs.
+//! `--max-memory` refuses runs that are too large, limits parallel runs, and exists only in commands on which it has an
+//! effect.
 
 use std::fs;
 use std::path::PathBuf;
@@ -10,7 +10,7 @@ use crate::support::command;
 use crate::support::command::apus;
 use crate::support::help;
 
-/// An incast of two hosts to a third one.
+/// An incast from two hosts to a third one.
 const SCENARIO: &str = include_str!("support/incast.toml");
 
 /// Every command that simulates, each with one incast of two connections over a star of three hosts.
@@ -24,7 +24,7 @@ const SIMULATING: &[&str] = &[
     "emulate mine.toml",
 ];
 
-/// A folder of this test's own, with scenarios and traffic.
+/// Returns the folder of a test, with scenarios and traffic.
 fn folder(test: &str) -> PathBuf {
     let path = command::folder(test);
     let check = "[[check]]\nname = \"busy\"\nkind = \"shape\"\nmetric = \"throughput_gbps\"\nlow = 0.0\n\
@@ -42,7 +42,7 @@ fn folder(test: &str) -> PathBuf {
     path
 }
 
-/// Checks that a command was refused before anything ran; returns its error.
+/// Asserts that a command was refused before any run; returns its error.
 #[track_caller]
 fn refused(output: &Output) -> String {
     let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
@@ -51,7 +51,7 @@ fn refused(output: &Output) -> String {
     stderr
 }
 
-/// 1 MiB for the run, 16 KiB for each of three hosts and some kB for two connections: 1.1 MB.
+/// 1 MiB for the run, 16 KiB for each of three hosts and a few kB for two connections: 1.1 MB.
 #[test]
 fn a_run_above_max_memory_is_refused_with_estimate_and_limit() {
     let folder = folder("refused");
@@ -69,7 +69,7 @@ fn a_run_above_max_memory_is_refused_with_estimate_and_limit() {
     assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
 }
 
-/// Five messages of one pair take five flows, or as many as the pair may have.
+/// Five messages between one pair of hosts need five flows, or as many as the limit per pair allows.
 #[test]
 fn messages_of_imported_traffic_can_share_flows() {
     let folder = folder("traffic");

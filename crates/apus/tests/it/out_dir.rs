@@ -1,4 +1,4 @@
-//! `--out DIR` and `--report FILE` of every command: no file is overwritten that the program did not write.
+//! `--out DIR` and `--report FILE` of every command: only files that the program wrote are overwritten.
 
 use crate::support::command;
 use std::fs;
@@ -30,7 +30,7 @@ const COMMANDS: &[&[&str]] = &[
     &["whatif", "mine.toml", "--link", "switch 0 -> host 0", "--fault", "slow fraction=0.5"],
 ];
 
-/// Returns those of [`COMMANDS`] that this build has.
+/// Returns the entries of [`COMMANDS`] that this build has.
 fn built() -> impl Iterator<Item = &'static &'static [&'static str]> {
     COMMANDS.iter().filter(|command| command::is_built(command))
 }
@@ -65,7 +65,7 @@ fn names(folder: &Path) -> Vec<String> {
     names
 }
 
-/// The list of commands above is complete: the help of every other one has no `--out DIR`.
+/// The list above is complete: no other command has `--out DIR` in its help.
 #[test]
 fn every_command_with_out_is_tested() {
     let help = apus(Path::new("."), &["--help"], &[]);
@@ -109,14 +109,14 @@ fn results_are_replaced_unless_they_were_changed() {
         (COMMANDS[3], "report.html"),
     ] {
         let out = command[0];
-        // What a killed command leaves does not count.
+        // Incomplete files of a killed command are ignored.
         fs::create_dir(folder.join(out)).expect("folder");
         fs::write(folder.join(out).join(".x.partial"), "").expect("file");
         for _ in 0..2 {
             let output = apus(&folder, command, &["--out", out]);
             assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
         }
-        // Files that the user puts beside are no obstacle.
+        // Additional files of the user do not matter.
         fs::write(folder.join(out).join("notes.txt"), "mine").expect("file");
         assert!(apus(&folder, command, &["--out", out]).status.success(), "{command:?}");
         let path = folder.join(out).join(result);
@@ -165,7 +165,7 @@ fn a_report_says_what_it_wrote_and_leaves_no_empty_folder() {
     assert_eq!(folder.join("pages/new/figures").exists(), figure, "no empty folder");
 }
 
-/// Two commands that write one directory would mix their results.
+/// Two commands that write to one directory would mix their results.
 #[test]
 fn a_directory_that_another_command_writes_is_refused() {
     let folder = folder("locked");
@@ -180,7 +180,7 @@ fn a_directory_that_another_command_writes_is_refused() {
     assert!(apus(&folder, COMMANDS[0], &["--out", "out"]).status.success());
 }
 
-/// A variant has a folder of its own, beside the files of all variants.
+/// Each variant has its own folder, next to the files of all variants.
 #[test]
 fn a_variant_does_not_have_the_name_of_a_file_of_results() {
     let folder = folder("names");
@@ -192,7 +192,7 @@ fn a_variant_does_not_have_the_name_of_a_file_of_results() {
     refused(&output, &["the variant `report.html` has the name of a file of results"]);
 }
 
-/// What an earlier run of other variants has written does not stay.
+/// Results of variants of an earlier run are removed.
 #[test]
 fn results_of_former_variants_are_removed() {
     let folder = folder("former");
@@ -210,7 +210,7 @@ fn results_of_former_variants_are_removed() {
     assert!(left.iter().any(|name| name == "notes.txt"), "{left:?}");
 }
 
-/// `apus diff` reads summary.json first, which would be that of the run.
+/// `apus diff` reads summary.json first, and that file would be a remainder of the run.
 #[test]
 fn a_sweep_leaves_no_results_of_another_command_and_a_shard_refuses_them() {
     let folder = folder("sweep_after");
@@ -231,12 +231,12 @@ fn a_sweep_leaves_no_results_of_another_command_and_a_shard_refuses_them() {
     let again = apus(&folder, sweep, &["--out", "o", "--shard", "1/2"]);
     assert!(again.status.success(), "{}", String::from_utf8_lossy(&again.stderr));
     assert_eq!(names(&folder.join("o")), all);
-    // A merge too.
+    // A merge may use the directory too.
     assert!(apus(&folder, run, &["--out", "merged"]).status.success());
     let merge = apus(&folder, &["sweep", "--merge", "o"], &["--out", "merged"]);
     assert!(merge.status.success(), "{}", String::from_utf8_lossy(&merge.stderr));
     assert!(!folder.join("merged/summary.json").exists());
-    // A shard of another sweep is not put beside the results of the merge, nor beside those without a plan.
+    // A shard of another sweep must not be added to the results of the merge, nor to results without a plan.
     let other = ["sweep", "mine.toml", "--vary", "duration=1ms,2ms", "--shard", "1/2"];
     let another =
         "merged/runs/plan.json: the plan of another sweep, whose --vary is workload.size=4kB,8kB";
@@ -244,11 +244,11 @@ fn a_sweep_leaves_no_results_of_another_command_and_a_shard_refuses_them() {
     fs::remove_file(folder.join("merged/runs/plan.json")).expect("removed");
     let unknown = "merged: the directory has the results of another command or sweep, such as";
     refused(&apus(&folder, &other, &["--out", "merged"]), &[unknown]);
-    // A merge into a directory with another plan takes its place.
+    // A merge into a directory with a different plan replaces that plan.
     assert!(apus(&folder, &other, &["--out", "stale"]).status.success());
     assert!(apus(&folder, &["sweep", "--merge", "o"], &["--out", "stale"]).status.success());
     refused(&apus(&folder, &other, &["--out", "stale"]), &["the plan of another sweep"]);
-    // The plan of a merge has no runs, so that its table stays.
+    // The plan of a merge has no runs, so its table stays.
     assert!(apus(&folder, &["sweep", "--merge", "o"], &["--out", "merged"]).status.success());
     let table = || fs::read_to_string(folder.join("merged/sweep.csv")).expect("a table");
     let before = table();

@@ -1,6 +1,6 @@
 //! The report in a real browser: headless Chromium, if the machine has one.
 
-// Why a test was skipped, and how long a page took to open.
+// Prints why a test was skipped, and how long a page took to open.
 #![allow(clippy::print_stdout)]
 
 use std::fs;
@@ -23,10 +23,10 @@ pub fn browser() -> Option<&'static str> {
     found
 }
 
-/// Lets timers run ahead of real time until nothing is left to do.
+/// Advances timers faster than real time until no work is left.
 pub const UNTIL_DONE: &[&str] = &["--virtual-time-budget=10000"];
 
-/// The page after its scripts and ours have run.
+/// Returns the page after its scripts and the test's script have run.
 pub fn open(browser: &str, page: &Path, profile: &Path, more: &[&str]) -> String {
     let output = Command::new(browser)
         .args(["--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"])
@@ -41,7 +41,7 @@ pub fn open(browser: &str, page: &Path, profile: &Path, more: &[&str]) -> String
     String::from_utf8(output.stdout).expect("UTF-8")
 }
 
-/// What the probe saw in a report, after it has used it as a person would.
+/// Returns the observations of the probe after it has used a report like a person.
 fn probe(folder: &Path, browser: &str) -> Value {
     let page = fs::read_to_string(folder.join("out/report.html")).expect("report");
     let errors = "<head><script>window.problems = []; window.addEventListener('error', \
@@ -58,8 +58,8 @@ fn probe(folder: &Path, browser: &str) -> Value {
     seen
 }
 
-/// A report of 5000 flows opens in less than 1 s, from the start of the page to the pictures in sight. Runs with
-/// `APUS_REPORT_TIME=1` only, because it measures real time and needs an idle machine.
+/// A report with 5000 flows opens in less than 1 s, measured from the start of the page to the visible pictures. This
+/// test runs only with `APUS_REPORT_TIME=1`, because it measures real time and needs an idle machine.
 #[test]
 fn a_report_of_5000_flows_opens_in_a_second() {
     if std::env::var_os("APUS_REPORT_TIME").is_none() {
@@ -80,8 +80,8 @@ fn range(value: &Value) -> f64 {
     value[1].as_f64().expect("high") - value[0].as_f64().expect("low")
 }
 
-/// A report of 5000 flows takes less than 2 MB and asks for nothing outside. In it, hover shows values, a drag zooms
-/// every picture over time, a double click zooms out, and the filter and the legend choose lines.
+/// A report with 5000 flows is smaller than 2 MB and requests nothing from outside. Hovering shows values, a drag zooms
+/// every picture over time, a double click zooms out, and the filter and the legend select lines.
 #[test]
 fn a_report_of_5000_flows_can_be_used() {
     let folder = folder("report");
@@ -96,7 +96,7 @@ fn a_report_of_5000_flows_can_be_used() {
     }
     let Some(browser) = browser() else { return };
     let seen = probe(&folder, browser);
-    // A round of ops of 1 MiB of 5000 flows takes 420 ms over a link of 100 Gb/s: none ends in 10 ms.
+    // A round of 1 MiB ops of 5000 flows takes 420 ms on a link of 100 Gb/s, so no op ends in 10 ms.
     assert_eq!(seen["status"][0], "Problem: ", "{seen}");
     assert!(seen["definition"].as_str().expect("text").contains("op_latency_us"), "{seen}");
     let tip = seen["tip"].as_str().expect("text");
@@ -112,7 +112,7 @@ fn a_report_of_5000_flows_can_be_used() {
     assert_eq!(seen["causes"], 0, "the second run was turned off: {seen}");
 }
 
-/// Two flows of which none finishes: the page says so, draws what there is, and fails at nothing.
+/// Of two flows neither finishes: the page says so, draws the available data, and reports no error.
 #[test]
 fn a_report_in_which_nothing_finished_says_so() {
     let folder = folder("report_unfinished");
@@ -124,13 +124,13 @@ fn a_report_in_which_nothing_finished_says_so() {
     let seen = probe(&folder, browser);
     assert_eq!(seen["status"][0], "Problem: ");
     assert!(seen["first"].as_str().expect("text").contains("2 of 2 ops had not ended"), "{seen}");
-    // Their causes are shown as well.
+    // The causes of the unfinished ops are shown as well.
     assert_eq!(seen["causes"], 2, "{seen}");
     assert!(seen["answer"].as_str().expect("text").contains("not ended"), "{seen}");
 }
 
-/// Two hosts send to a third one over links of 8 Gb/s, one op of 100 packets each: the slower op waits at the port to the
-/// receiver, behind packets of the other flow. The page leads from the tail to that queue.
+/// Two hosts send to a third one over links of 8 Gb/s, one op of 100 packets each. The slower op waits at the port to
+/// the receiver, behind packets of the other flow. The page leads from the tail to that queue.
 #[test]
 fn an_op_is_followed_to_the_queue_in_which_it_waited() {
     let folder = folder("report_cause");
@@ -149,14 +149,15 @@ fn an_op_is_followed_to_the_queue_in_which_it_waited() {
     let causes = &data["runs"][0]["causes"];
     assert_eq!(causes["failed"], Value::Null, "{causes}");
     for op in causes["ops"].as_array().expect("ops") {
-        // The parts of an op add up to its latency, each rounded to a nanosecond.
+        // The parts of an op, each rounded to a nanosecond, sum to its latency.
         let parts = op["parts"].as_array().expect("parts");
         let sum: f64 = parts.iter().filter_map(|part| part[2].as_f64()).sum();
         let latency = op["latency_us"].as_f64().expect("number");
         assert!((sum / latency - 1.0).abs() < 2e-3, "{sum} {latency} {parts:?}");
     }
-    // Both senders offer 8 Gb/s to a link of 8 Gb/s. Of 100 packets of each, the last one arrives when the port has sent
-    // half of the 200, and waits for the others: 100 packets of 1064 B at 1 B/ns, 106 us, less one that is being sent.
+    // Both senders offer 8 Gb/s to a link of 8 Gb/s, with 100 packets each. When the last packet arrives, the port has
+    // sent half of the 200 packets. The packet waits for the remaining ones: 100 packets of 1064 B at 1 B/ns take 106
+    // us, less one packet in transmission.
     let first = causes["ops"]
         .as_array()
         .expect("ops")
@@ -179,12 +180,13 @@ fn an_op_is_followed_to_the_queue_in_which_it_waited() {
     assert!(seen["followed"].as_str().expect("text").contains("at switch 0 → host"), "{seen}");
     assert!(seen["members"].as_u64().expect("count") >= 1, "{seen}");
     assert!(seen["address"].as_str().expect("text").contains("op="), "{seen}");
-    // The fault is a band over time, and its link is dashed in the topology at its time.
+    // The fault is a band in pictures over time. At its time, its link is dashed in the topology.
     assert!(seen["bands"].as_u64().expect("count") >= 4, "{seen}");
     assert_eq!(seen["broken"], 1, "{seen}");
 }
 
-/// A comparison draws one number against another, percentiles and bars; of a sweep of two settings, small multiples.
+/// A comparison draws one number against another, percentiles and bars; a sweep over two settings also has small
+/// multiples.
 #[test]
 fn comparisons_share_axes() {
     let folder = folder("report_compare");
@@ -210,13 +212,13 @@ fn comparisons_share_axes() {
     apus(&folder, &sweep);
     let Some(browser) = browser() else { return };
     let seen = probe(&folder, browser);
-    // Each run has times of its own.
+    // Each run has its own times.
     assert!(seen["csv"].as_str().expect("CSV").starts_with("line,time_us,value\n"), "{seen}");
     assert_eq!(seen["zooms"], json!([["op", [-1.5, 2]]]), "{seen}");
-    // The curves of both are in the same axes, and an op of each can be followed.
+    // The curves of both runs share their axes, and an op of each run can be followed.
     assert!(seen["causes"].as_u64().expect("count") > 2 && seen["answer"] != "", "{seen}");
     let dom = fs::read_to_string(folder.join("out/report.html")).expect("page");
-    // Both algorithms have a recorded run, whose slowest ops are followed.
+    // Both algorithms have a recorded run whose slowest ops are followed.
     let (_, data, _) = data(&dom);
     for (place, name) in ["swift", "dctcp"].into_iter().enumerate() {
         let run = &data["runs"][place];
@@ -231,19 +233,19 @@ fn comparisons_share_axes() {
     for picture in ["trade-off", "parallel-coordinates", "small-multiples"] {
         assert!(opened.contains(&format!("data-picture=\"{picture}\"")), "{picture}");
     }
-    // Eight rows of the table, one for each combination, and a line for each target in every small picture.
+    // The table has eight rows, one per combination, and every small picture has a line for each target.
     assert_eq!(opened.matches("<th scope=\"row\">").count(), 8);
     assert_eq!(probe(&folder.join("swept"), browser)["small_lines"], 2);
 }
 
-/// The data of a page, between the texts before and behind it.
+/// Returns the data of a page, and the texts before and after it.
 fn data(page: &str) -> (&str, Value, &str) {
     let (head, rest) = page.split_once("type=\"application/json\">").expect("data");
     let (data, tail) = rest.split_once("</script>").expect("an end");
     (head, serde_json::from_str(data).expect("JSON"), tail)
 }
 
-/// Values that are lists have commas. Two sweeps of one setting have a curve each, and set-ups of their own.
+/// Values that are lists contain commas. Two sweeps over the same setting have one curve each, and separate set-ups.
 #[test]
 fn curves_are_told_apart_by_directory_and_not_by_commas_in_values() {
     let folder = folder("report_lists");
@@ -266,7 +268,7 @@ fn curves_are_told_apart_by_directory_and_not_by_commas_in_values() {
         let line = what.split(dir).nth(1).unwrap_or_default();
         assert!(line.starts_with(": ") && line.replace("&nbsp;", " ").contains(rate), "{what}");
     }
-    // A run shares its network with the first sweep, and has a load of its own.
+    // The run has the same network as the first sweep, but its own load.
     apus(&folder, &["run", "mine.toml", "--set", "workload.load=0.2", "--out", "c/out"]);
     fs::create_dir_all(folder.join("run/out")).expect("folder");
     apus(&folder, &["report", "c/out", "a/out", "b/out", "--page", "run/out/report.html"]);
@@ -278,7 +280,7 @@ fn curves_are_told_apart_by_directory_and_not_by_commas_in_values() {
     assert!(what.contains("a/out, b/out: "), "{what}");
 }
 
-/// Of three seeds, one had not ended two of its ops with the first setting, and one has failed with the second.
+/// With the first setting, one of three seeds left two ops unfinished; with the second setting, one seed failed.
 #[test]
 fn a_sweep_has_finished_only_if_all_seeds_have() {
     let folder = folder("report_seeds");
@@ -312,7 +314,7 @@ fn a_sweep_has_finished_only_if_all_seeds_have() {
     assert_eq!(status([of_a_seed, failed]), json!(["Problem: ", "Warning: "]));
 }
 
-/// A fault stands in the text, in `faults.csv` and in the data of the page.
+/// A fault appears in the text, in `faults.csv` and in the data of the page.
 #[test]
 fn faults_show_in_text_tables_and_page() {
     let folder = folder("faults");
@@ -356,13 +358,14 @@ fn faults_show_in_text_tables_and_page() {
     let back = "link down from 1000 us to 3000 us: host 1 -> switch 0";
     assert!(named.len() == 2 && is_named(band) && is_named(back), "{named:?}");
     assert!(data["runs"][0]["status"].as_array().expect("lines").iter().any(|line| {
-        // Both directions are one line.
+        // Both directions of the link share a line.
         let both = "Link down from 1000 us to 3000 us: host 1 <-> switch 0";
         line["level"] == "warn" && line["text"] == both
     }));
 }
 
-/// The paper's numbers beside ours, and the tables of every variant; `apus report` joins such pages.
+/// The page compares the paper's numbers with the simulated ones, and has the tables of every variant; `apus report`
+/// joins such pages.
 #[test]
 fn reproduce_writes_a_report_with_the_papers_numbers() {
     let folder = folder("reproduced");
@@ -383,7 +386,7 @@ fn reproduce_writes_a_report_with_the_papers_numbers() {
     let dom = open(browser, &out.join("report.html"), &folder.join("profile"), UNTIL_DONE);
     assert!(dom.contains("throughput over its maximum, 25us"));
     assert!(dom.contains("<td class=\"pass\">✓ pass</td>"));
-    // The numbers are drawn over the settings, beside the paper's, and the slowest ops are followed.
+    // The numbers are drawn over the settings, together with the paper's, and the slowest ops are followed.
     for picture in ["slowdown-tail", "panel-1", "causes"] {
         assert!(dom.contains(&format!("data-picture=\"{picture}\"")), "{picture}");
     }

@@ -1,7 +1,8 @@
-// Uses a report as a person would: reads the warnings, points at a definition, zooms, filters, brushes a tail, follows an op
-// to its flow and its queue, moves the slider, exports; leaves what it saw in an element that the test reads.
+// Uses a report like a person: reads the warnings, points at a definition, zooms, filters, brushes a tail, follows an
+// op to its flow and its queue, moves the slider, and exports. Writes its observations into an element that the test
+// reads.
 (async () => {
-  // Pictures out of sight are drawn when they come into sight; here at once.
+  // Pictures are normally drawn when they become visible; here they are drawn at once.
   const pause = async () => {
     await new Promise(done => setTimeout(done, 40));
     report.pictures.forEach(one => { if (one.stale) one.draw(); });
@@ -53,7 +54,7 @@
     }
     // Red bands of faults in the pictures over time.
     seen.bands = [...document.querySelectorAll("#time figure svg")].filter(svg => [...svg.querySelectorAll('[data-mark="rect"]')].some(group => group.outerHTML.includes(`fill="${getComputedStyle(document.documentElement).getPropertyValue("--bad").trim()}"`))).length;
-    // A zoom of the axis of an op, which may begin before the op, comes back from the address.
+    // The axis of an op may begin before the op. Its zoom must be restored from the address.
     report.zoom("op", [-1.5, 2]);
     report.readZooms();
     seen.zooms = [...report.zooms];

@@ -1,4 +1,4 @@
-//! Every crate that is published is complete by itself: its description, and all files that it includes.
+//! Every published crate is complete: it has its metadata, and all files that it includes.
 
 use std::fs;
 use std::path::{Component, Path, PathBuf};
@@ -12,7 +12,7 @@ fn manifest(folder: &Path) -> toml::Table {
     text.parse().unwrap_or_else(|error| panic!("{}: {error}", folder.display()))
 }
 
-/// Returns the folder and the manifest of each crate, unless the manifest says `publish = false`.
+/// Returns the folder and the manifest of each crate, except those with `publish = false`.
 fn published() -> Vec<(PathBuf, toml::Table)> {
     let folders = fs::read_dir(crates()).expect("crates").map(|entry| entry.expect("entry").path());
     let all = folders.map(|folder| (manifest(&folder), folder));
@@ -32,7 +32,7 @@ fn list<'a>(manifest: &'a toml::Table, key: &str) -> Vec<&'a str> {
 fn sources(folder: &Path, into: &mut Vec<PathBuf>) {
     for entry in fs::read_dir(folder).expect("folder") {
         let path = entry.expect("entry").path();
-        // A crate that is a workspace of its own has a folder of build results.
+        // A crate that is its own workspace has its own folder of build results.
         if path.is_dir() && !path.ends_with("target") {
             sources(&path, into);
         } else if path.extension().is_some_and(|extension| extension == "rs") {
@@ -41,8 +41,8 @@ fn sources(folder: &Path, into: &mut Vec<PathBuf>) {
     }
 }
 
-/// Returns the files that a Rust source names in `include!`, `include_str!`, `include_bytes!` and `#[path]`:
-/// the first string literal that follows, as macros may append to it.
+/// Returns the files that a Rust source includes with `include!`, `include_str!`, `include_bytes!` or `#[path]`. The
+/// first string literal after it counts, because macros may append to it.
 fn included(source: &str) -> Vec<&str> {
     let quoted = |text: &&'static str| -> Vec<&str> {
         let after = source.split(text).skip(1);
@@ -51,7 +51,7 @@ fn included(source: &str) -> Vec<&str> {
     ["include!(", "include_str!(", "include_bytes!(", "#[path ="].iter().flat_map(quoted).collect()
 }
 
-/// Returns the path without `.` and `..`.
+/// Returns the path without `.` and `..` components.
 fn plain(path: &Path) -> PathBuf {
     let mut plain = PathBuf::new();
     for component in path.components() {
@@ -93,14 +93,14 @@ fn every_published_crate_has_description_keywords_categories_and_readme() {
         );
         let readme = fs::read_to_string(folder.join("README.md")).expect(name);
         assert!(readme.starts_with(&format!("# {name}\n")), "{name}: title of the README");
-        // The examples of these blocks are checked with those of the other documents.
+        // The examples in these blocks are checked together with those of the other documents.
         assert!(readme.contains("```rust file="), "{name}: no example in the README");
         let licence = fs::read_to_string(folder.join("LICENSE")).expect(name);
         assert!(licence.contains("Apache License"), "{name}: licence");
     }
 }
 
-/// The documentation of a published crate shows an example that its tests run or compile.
+/// The documentation of a published crate shows an example that the crate's tests run or compile.
 #[test]
 fn every_published_library_has_an_example_in_its_documentation() {
     for (folder, _) in published() {
@@ -115,7 +115,7 @@ fn every_published_library_has_an_example_in_its_documentation() {
     }
 }
 
-/// A package has the files of its folder only, so a file from outside is missing in it.
+/// A package contains only the files of its folder, so files from outside would be missing.
 #[test]
 fn published_crates_include_no_file_from_outside_their_package() {
     let mut count = 0;
@@ -136,7 +136,7 @@ fn published_crates_include_no_file_from_outside_their_package() {
                 assert!(inside, "{} includes {name} from outside its package", file.display());
                 count += 1;
             }
-            // Paths that a test makes at run time.
+            // Tests may construct such paths at run time.
             let outside = source.lines().find(|line| {
                 line.split('"').skip(1).step_by(2).any(|text| {
                     text.trim_start_matches('/').starts_with("../..")
@@ -158,7 +158,7 @@ fn included_files_are_found_in_macros_and_attributes() {
     assert_eq!(found, ["../a.md", "b.rs", "c/"]);
 }
 
-/// A published crate takes other crates of the workspace by version; the path is for this repository only.
+/// A published crate depends on other crates of the workspace by version; the path applies only to this repository.
 #[test]
 fn crates_of_the_workspace_depend_on_each_other_by_version_and_path() {
     let root = manifest(&crates().join(".."));
@@ -169,7 +169,7 @@ fn crates_of_the_workspace_depend_on_each_other_by_version_and_path() {
     let (apart, inside): (Vec<_>, Vec<_>) =
         published().into_iter().partition(|(_, manifest)| manifest.contains_key("workspace"));
     assert_eq!(own.len(), inside.len(), "published crates and [workspace.dependencies]");
-    // A crate that is a workspace of its own.
+    // Crates that are their own workspace.
     let apart = apart.iter().filter_map(|(_, manifest)| manifest["dependencies"].as_table());
     let apart = apart.flatten().filter(|(name, _)| name.starts_with("apus"));
     for (name, dependency) in own.into_iter().chain(apart) {
@@ -179,7 +179,7 @@ fn crates_of_the_workspace_depend_on_each_other_by_version_and_path() {
     }
 }
 
-/// A crate that is a workspace of its own cannot inherit these fields.
+/// A crate that is its own workspace cannot inherit these fields.
 #[test]
 fn crates_outside_the_workspace_have_its_version_edition_compiler_and_licence() {
     let root = manifest(&crates().join(".."));

@@ -34,7 +34,7 @@ fn fresh(name: &str) -> PathBuf {
     path
 }
 
-/// Returns these columns of ops.csv, whose cells have no quotes.
+/// Returns these columns of ops.csv; their cells contain no quotes.
 fn op_columns<const N: usize>(tables: &Path, columns: [&str; N]) -> Vec<[String; N]> {
     let table = fs::read_to_string(tables.join("ops.csv")).expect("ops.csv");
     let all = Table::of::<OpRow>();
@@ -69,25 +69,25 @@ fn two_processes_with_a_key_exchange_messages_writes_and_reads() {
         assert!(perf.status.success(), "{}", String::from_utf8_lossy(&perf.stderr));
         assert!(number(&perf.stdout, "goodput_gbps") > 0.0);
     }
-    // Ops of less than a packet: the payload is that of a full one, of whole words.
+    // Ops that are smaller than a packet: the payload is that of a full packet, in whole words.
     let small =
         ["perf", &server.address, "--duration", "1s", "--size", "64", "--mtu", "1280", "--json"];
     let small = run(&small, &security);
     assert!(small.status.success(), "{}", String::from_utf8_lossy(&small.stderr));
     let payload = (1280 - Config::mtu_for(0)) / 8 * 8;
     assert_eq!(number(&small.stdout, "packet_bytes"), f64::from(payload));
-    // The tables have the simulator's columns, each row as many fields as its header.
+    // The tables have the simulator's columns, and each row has as many fields as the header.
     let (tables, pcap) = (fresh("tables"), fresh("pcap"));
     let (out, capture) = (tables.to_str().expect("a path"), pcap.to_str().expect("a path"));
     let perf = ["perf", &server.address, "--duration", "2s", "--size", "20000", "--flows", "2"];
     let perf = run(&[&perf[..], &["--json", "--out", out, "--pcap", capture]].concat(), &security);
     assert!(perf.status.success(), "{}", String::from_utf8_lossy(&perf.stderr));
-    // Ops per flow that ended in the measured time, by the table of ops; Jain's index of them, by its formula.
-    // Times have a resolution of 1 ns, which the conversion of seconds to microseconds may round down.
+    // Ops per flow that ended in the measured time, counted from the table of ops, and their Jain index by its formula.
+    // Times have a resolution of 1 ns; the conversion from seconds to microseconds may round down.
     let end = number(&perf.stdout, "seconds") * 1e6 + 0.0005;
     let mut ops = [0.0; 2];
     for [flow, complete] in op_columns(&tables, ["flow", "complete_us"]) {
-        // Ops that ended in the drain come later, and unfinished ones have no end.
+        // Ops that ended in the drain have later times, and unfinished ops have none.
         if complete.parse().is_ok_and(|complete: f64| complete <= end) {
             ops[flow.parse::<usize>().expect("a flow")] += 1.0;
         }
@@ -196,7 +196,7 @@ fn insecure_mode_is_explicit_and_says_so() {
     assert!(String::from_utf8_lossy(&said.stderr).contains("not encrypted"));
 }
 
-/// `apus switch` in front of a server; ends with the test.
+/// Starts `apus switch` in front of a server; it ends with the test.
 fn switch(server: &str, arguments: &[&str]) -> Server {
     let mut command = apus(&["switch", server, "--bind", "127.0.0.1:0"]);
     let mut child = command
@@ -288,8 +288,8 @@ fn a_server_that_is_interrupted_tells_its_peers_and_ends_well() {
     }
 }
 
-/// `apus perf` with four outstanding ops of `size` bytes against a host of this test, once `ops` ops have arrived. In
-/// inline mode the host then answers no more.
+/// Starts `apus perf` with four outstanding ops of `size` bytes to a host of this test, and returns once `ops` ops have
+/// arrived. In inline mode the host does not answer afterwards.
 fn perf_under_way(
     mode: Mode,
     options: &[&str],
@@ -333,7 +333,7 @@ fn perf_that_is_interrupted_or_loses_its_server_says_what_it_has_and_that_it_is_
         }
         let said = perf.wait_with_output().expect("its end");
         assert_eq!(said.status.code(), Some(code));
-        // Of 100 ops that arrived, 96 have ended.
+        // Of the 100 ops that arrived, at most four were outstanding, so 96 have ended.
         assert!(number(&said.stdout, "ops") >= 96.0);
         let results: serde_json::Value = serde_json::from_slice(&said.stdout).expect("JSON");
         let partial = results["partial"].as_str().expect("a reason");
@@ -346,7 +346,7 @@ fn perf_that_is_interrupted_or_loses_its_server_says_what_it_has_and_that_it_is_
 fn perf_whose_server_stops_answering_reports_the_unfinished_ops() {
     let tables = fresh("unfinished");
     let out = ["--out", tables.to_str().expect("a path")];
-    // Interrupted, because the time until a hundred ops have arrived is unknown.
+    // The measurement is interrupted, because the time until a hundred ops have arrived is unknown.
     let (perf, _server, _connection, _region) =
         perf_under_way(Mode::Inline, &[&out[..], &["--duration", "3600s"]].concat(), (100, 1000));
     interrupt(&perf);
@@ -369,7 +369,7 @@ fn perf_whose_server_stops_answering_reports_the_unfinished_ops() {
 #[test]
 fn perf_of_which_no_op_ends_reports_lower_bounds_after_the_drain() {
     let options = ["--duration", "20ms", "--drain", "20ms"];
-    // The host may receive some packets while it waits for the end of its greeting, but no whole op.
+    // The host may receive some packets while it waits for the end of its greeting, but not a whole op.
     let (perf, _server, _connection, _region) =
         perf_under_way(Mode::Inline, &options, (0, 16 << 20));
     let said = perf.wait_with_output().expect("its end");
@@ -379,7 +379,7 @@ fn perf_of_which_no_op_ends_reports_lower_bounds_after_the_drain() {
     assert_eq!((number(&said.stdout, "ops"), number(&said.stdout, "unfinished")), (0.0, 4.0));
     let results: serde_json::Value = serde_json::from_slice(&said.stdout).expect("JSON");
     assert!(results["p50_us"].is_null() && results["upper"]["p50_us"].is_null(), "{results}");
-    // Measured time and drain together, whatever the load of the machine.
+    // The age is measured time plus drain, whatever the load of the machine.
     let (p50, oldest) = (&results["lower"]["p50_us"], &results["oldest_unfinished_us"]);
     assert!(p50.as_f64() >= Some(40_000.0) && p50.as_f64() <= oldest.as_f64(), "{results}");
 }
@@ -439,7 +439,7 @@ fn a_server_logs_handshakes_under_another_key_and_in_the_other_mode() {
         assert_eq!(ping.status.code(), Some(1));
         assert!(String::from_utf8_lossy(&ping.stderr).contains(told), "{told}");
         let mut line = String::new();
-        // Other lines have numbers of dropped packets.
+        // Other lines report numbers of dropped packets.
         while !line.contains("handshake from") {
             line.clear();
             assert_ne!(log.read_line(&mut line).expect("a line"), 0, "the server has ended");

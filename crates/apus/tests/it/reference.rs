@@ -94,8 +94,8 @@ fn cell(text: &str) -> String {
     text.replace('|', "\\|")
 }
 
-/// Returns the module documentation of the reader as plain Markdown, with headings one level lower and without
-/// links to the code. The last section, an example for users of the crate, is left out.
+/// Returns the module documentation of the reader as plain Markdown, with headings one level lower and without links to
+/// the code. The last section is omitted; it is an example for users of the crate.
 fn reader() -> String {
     let lines = READER.lines().map_while(|line| line.strip_prefix("//!"));
     let lines = lines.take_while(|line| *line != " # Example");
@@ -109,7 +109,7 @@ fn reader() -> String {
     text + "\n"
 }
 
-/// Replaces `[`name`](place)` and `[`name`]` by `name` in code type.
+/// Replaces `[`name`](target)` and `[`name`]` by `name` formatted as code.
 fn without_links(line: &str) -> String {
     let mut text = String::new();
     let mut rest = line;

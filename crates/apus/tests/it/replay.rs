@@ -1,5 +1,5 @@
-//! `apus replay`: the mistakes that other implementations of Swift made, as logs with numbers
-//! worked out by hand, and logs that are refused.
+//! `apus replay`: known mistakes of other Swift implementations, as logs with hand-computed numbers, and logs that are
+//! refused.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -21,7 +21,7 @@ fn apus(test: &str, arguments: &[&str], log: &str) -> Output {
     command.output().expect("process")
 }
 
-/// The rows of a replay without the header line, by cell.
+/// Returns the cells of a replay's rows, without the header.
 #[track_caller]
 fn rows(test: &str, arguments: &[&str], sets: &[&str], log: &str) -> Vec<Vec<String>> {
     let sets = sets.iter().flat_map(|set| ["--set", set]);
@@ -57,7 +57,7 @@ const CWND: usize = 5;
 const PACING: usize = 6;
 const RTO: usize = 7;
 
-/// An acknowledgement of one packet at `now` us with this delay in us, all of it in the fabric.
+/// Returns an acknowledgement of one packet at `now` us with this delay in us, all of it in the fabric.
 fn ack(now: u64, delay: u64) -> String {
     format!("{now}000000,ack,{delay}000000,{delay}000000,0,0,1\n")
 }
@@ -93,7 +93,7 @@ fn trap_2_and_3_the_target_scales_smoothly_with_hops_and_flows() {
 
 #[test]
 fn trap_5_the_target_is_of_the_window_before_the_ack_and_after_a_loss() {
-    // Window 0.04: 25 + 100/9.9 * 4.9 us = 74.494949 us. The ACK adds one packet; the loss halves.
+    // Window 0.04: 25 + 100/9.9 * 4.9 us = 74.494949 us. The ACK adds one packet; the loss halves the window.
     let log = format!(
         "{HEADER},set_fabric_cwnd\n0,ack,20000000,20000000,0,0,1,0.04\n\
          100000000,loss,,,,,,0.08\n"
@@ -101,7 +101,7 @@ fn trap_5_the_target_is_of_the_window_before_the_ack_and_after_a_loss() {
     let rows = rows("trap5", &["swift"], &[], &log);
     assert_close(&column(&rows, FABRIC), &[1.04, 0.04]);
     assert_eq!([&rows[0][TARGET], &rows[1][TARGET]], ["74494949", "74494949"]);
-    // Paced at 20 us / 0.04.
+    // Packets are paced at 20 us / 0.04.
     assert_eq!([&rows[0][PACING], &rows[1][PACING]], ["0", "500000000"]);
 }
 
@@ -116,8 +116,8 @@ fn trap_6_one_coalesced_ack_may_jump() {
 
 #[test]
 fn trap_7_the_guard_is_the_latest_raw_rtt() {
-    // The marker is 30 us old: within an RTT of 31 us nothing happens, of 30 us a decrease.
-    // 1 - 0.8 * (50 - 25) / 50 = 0.6.
+    // The marker is 30 us old: with an RTT of 31 us the window is unchanged, with 30 us it decreases. 1 - 0.8 * (50 -
+    // 25) / 50 = 0.6.
     let log = format!(
         "{HEADER},set_fabric_cwnd,set_last_decrease_ps\n\
          130000000,ack,31000000,50000000,0,0,1,10,100000000\n\
@@ -128,8 +128,8 @@ fn trap_7_the_guard_is_the_latest_raw_rtt() {
 
 #[test]
 fn the_endpoint_window_follows_the_average_and_the_smaller_window_binds() {
-    // 10 * (1 - 0.8 * (160 - 100) / 160) = 7; then the average is 0.5 * 160 + 0.5 * 40 = 100 us,
-    // which is not below the target, and the marker of this very time forbids nothing: factor 1.
+    // 10 * (1 - 0.8 * (160 - 100) / 160) = 7. Then the average is 0.5 * 160 + 0.5 * 40 = 100 us, which is not below the
+    // target, and a marker of the current time does not block the decrease: factor 1.
     let log = format!(
         "{HEADER}\n0,ack,180000000,20000000,160000000,0,1\n200000000,ack,60000000,20000000,40000000,0,1\n"
     );
@@ -143,7 +143,8 @@ fn the_endpoint_window_follows_the_average_and_the_smaller_window_binds() {
 
 #[test]
 fn timeouts_count_from_set_timeouts() {
-    // Two before: this one is the third, and both windows fall to 0.001. One before: cut by half.
+    // After two earlier timeouts this is the third, and both windows fall to 0.001. After one earlier timeout they are
+    // halved.
     let log = format!(
         "{HEADER},set_timeouts,set_fabric_cwnd,set_endpoint_cwnd,set_smoothed_rtt_ps\n\
          1000000000,timeout,,,,,,2,8,4,3000000000\n\
@@ -152,7 +153,7 @@ fn timeouts_count_from_set_timeouts() {
     let rows = rows("timeouts", &["swift"], &PLAIN, &log);
     assert_close(&column(&rows, FABRIC), &[0.001, 4.0]);
     assert_close(&column(&rows, ENDPOINT), &[0.001, 2.0]);
-    // The RTT was never measured, so base_target stands for it: 25 us / 0.001.
+    // No RTT has been measured, so base_target is used instead: 25 us / 0.001.
     assert_eq!([&rows[0][PACING], &rows[1][PACING]], ["25000000000", "0"]);
     assert_eq!([&rows[0][RTO], &rows[1][RTO]], ["6000000000", "6000000000"]);
 }
@@ -180,11 +181,11 @@ fn falcon_has_its_own_rules() {
     );
     let sets = ["base_target=25034752ps", "hop_scale=1us", "fs_range=0ps"];
     let rows = rows("falcon", &["swift", "--profile", "falcon"], &sets, &log);
-    // An ACK adds 1/4; a loss leaves the window; the first timeout halves, the second leaves, the
-    // third goes to the minimum unless the guard forbids it.
+    // An ACK adds 1/4; a loss leaves the window unchanged. The first timeout halves it, the second one leaves it, and
+    // the third one sets it to the minimum unless the guard prevents that.
     assert_close(&column(&rows, FABRIC), &[4.25, 4.0, 2.0, 4.0, 0.01, 4.0]);
     assert_eq!(rows[0][TARGET], "27034752");
-    // 2 * 20 us + 20 us / 0.01 at the minimum; else the minimum of 250 us.
+    // 2 * 20 us + 20 us / 0.01 at the minimum window; otherwise the minimum of 250 us.
     assert_eq!([&rows[4][RTO], &rows[5][RTO]], ["2040000000", "250000000"]);
 }
 
@@ -208,7 +209,7 @@ fn columns_come_in_any_order_and_form() {
 fn other_algorithms_leave_cells_empty() {
     let log = format!("{HEADER},marked\n0,ack,20000000,20000000,0,0,4,4\n");
     let rows = rows("dctcp", &["dctcp"], &[], &log);
-    // alpha is 1 at first: the window of 10 is halved.
+    // alpha starts at 1, so the window of 10 is halved.
     assert_eq!(rows[0].join(","), "0,ack,,,,5,0,1000000000");
 }
 

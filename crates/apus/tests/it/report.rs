@@ -18,8 +18,8 @@ pub fn apus(folder: &Path, arguments: &[&str]) -> String {
     String::from_utf8(output.stdout).expect("UTF-8")
 }
 
-/// Every table has the header that the reference names, and as many cells in every row; sums over
-/// the tables are the summary's numbers.
+/// Every table has the header that the reference names, and every row has as many cells. Sums over the tables equal the
+/// numbers of the summary.
 #[test]
 fn tables_are_what_the_reference_says() {
     let folder = folder("tables");
@@ -63,8 +63,8 @@ fn tables_are_what_the_reference_says() {
     assert!(near(sums[&("ports.csv", "sent_packets")], hops), "{sums:?}");
 }
 
-/// Two workloads of swift and one of cubic, two of them in one class. The op of 1 GB takes 80 ms and does not
-/// end in 2 ms.
+/// Two swift workloads and one cubic workload, two of them in one class. The op of 1 GB takes 80 ms and does not end in
+/// 2 ms.
 const WORKLOADS: &str = "duration = \"2ms\"\n[algorithm.swift]\n[algorithm.cubic]\n\
     [topology]\nkind = \"star\"\nhosts = 4\nrate = \"100Gbps\"\ndelay = \"1us\"\nbuffer = \"1MB\"\n\
     [[topology.class]]\nname = \"gold\"\n[[topology.class]]\nname = \"bulk\"\n\
@@ -73,8 +73,8 @@ const WORKLOADS: &str = "duration = \"2ms\"\n[algorithm.swift]\n[algorithm.cubic
     [[workload]]\nkind = \"incast\"\nsenders = [1]\nsize = \"64kB\"\nalgorithm = \"swift\"\nclass = \"bulk\"\n\
     [[workload]]\nkind = \"incast\"\nsenders = [2]\nsize = \"1GB\"\nalgorithm = \"cubic\"\nclass = \"bulk\"\n";
 
-/// The text has one table: a row for each workload and for each algorithm and class of several, the cells
-/// below their headings, and a censored latency with its lower bound.
+/// The text has a single table: a row for each workload, and for each algorithm and class with several workloads. Cells
+/// are aligned with their headings, and a censored latency shows its lower bound.
 #[test]
 fn several_workloads_are_one_table_of_the_text() {
     let folder = folder("workloads_text");
@@ -127,14 +127,14 @@ fn several_workloads_are_one_table_of_the_text() {
     assert!(oldest >= 2000.0 && number(5, "oldest, us") == oldest, "{text}");
     assert_eq!(cell(3, "latency p50"), format!(">= {oldest}"));
     assert!(cell(3, "slowdown").starts_with(">= "), "{text}");
-    // 16 kB take more than 1 us at 100 Gb/s, in every op.
+    // 16 kB take more than 1 us at 100 Gb/s, so every op is late.
     assert_eq!([1, 2, 4, 5].map(|row| cell(row, "late, %")), ["100", "-", "-", "-"]);
     assert!([4, 5].iter().all(|&row| cell(row, "latency p99") == "-"), "{text}");
     let shares: f64 = (1..4).map(|row| number(row, "share")).sum();
     assert!((shares - 100.0).abs() < 0.1, "{text}");
 }
 
-/// One workload has a line and no table.
+/// A single workload is shown in a line instead of a table.
 #[test]
 fn a_single_workload_is_a_line_of_the_text() {
     let folder = folder("workload_text");
@@ -148,7 +148,8 @@ fn a_single_workload_is_a_line_of_the_text() {
     assert!(line.ends_with("; swift, class gold") && line.contains("100 % of them late"), "{line}");
 }
 
-/// `workloads.csv` has the numbers of the summary: a censored one is empty, with its bounds in the next columns.
+/// `workloads.csv` has the numbers of the summary. The cell of a censored number is empty, and the next columns have
+/// its bounds.
 #[test]
 fn workloads_are_rows_of_a_table_and_of_the_page() {
     let folder = folder("workloads");

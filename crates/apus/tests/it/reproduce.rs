@@ -24,7 +24,7 @@ fn reproduce_refuses_names_that_it_does_not_know() {
     refused(&apus_in(here, &["reproduce", "none.toml"]), "none.toml: this file cannot be read");
 }
 
-/// A scenario of one's own is an experiment if it says what it must show.
+/// A user's scenario is an experiment if it has checks.
 #[test]
 fn reproduce_takes_files_with_checks() {
     let folder = folder("reproduce_file");
@@ -53,7 +53,7 @@ size = "64kB"
     assert_eq!(check("1000.0"), Some(1), "no link has 1 Tb/s");
 }
 
-/// No program opens pages: the results are there nevertheless, and the error is the last thing that is said.
+/// No program opens pages here: the results are written nevertheless, and the error is the last message.
 #[test]
 fn reproduce_that_cannot_open_its_page_has_printed_and_written_everything() {
     let folder = folder("reproduce_open");
@@ -72,7 +72,7 @@ fn reproduce_that_cannot_open_its_page_has_printed_and_written_everything() {
     assert!(fs::read_to_string(folder.join("page.md")).expect("page").contains("swift/fig20"));
 }
 
-/// The schema that others read: exactly these keys, with these types.
+/// Other programs read this schema: exactly these keys, with these types.
 #[test]
 fn reproduce_json_has_its_schema() {
     let output = apus_in(Path::new("/"), &["reproduce", "swift/fig20", "--quick", "--json"]);
@@ -156,7 +156,8 @@ fn reproduce_compares_the_events_of_quick_runs() {
     refused(&run("--expect-events"), "line 1 must be a name and 16 hexadecimal digits");
 }
 
-/// Two experiments with equal runs, which are run once: the events of the second one are the same without the first.
+/// Two experiments have equal runs, which are executed once. The events of the second experiment are the same without
+/// the first.
 #[test]
 fn events_of_an_experiment_do_not_depend_on_experiments_that_share_its_runs() {
     let folder = folder("shared-events");
@@ -186,7 +187,7 @@ fn lines_of_other_experiments_stay_in_a_file_of_events() {
     assert!(text.contains(other) && text.contains("\nswift/fig20 "), "{text}");
 }
 
-/// Without topology scaling the far flow gets less: a check fails.
+/// Without topology scaling the far flow gets less throughput, so a check fails.
 #[test]
 fn mutations_name_the_checks_that_notice() {
     let output = apus_in(Path::new("/"), &["reproduce", "swift/fig22", "--mutations"]);

@@ -1,4 +1,4 @@
-//! `docs/reproduction.md` has what the library has.
+//! Checks that `docs/reproduction.md` agrees with the built-in scenarios.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -10,7 +10,7 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
-/// The names of the library's experiments, as `apus list experiments` prints them.
+/// Returns the names of the built-in experiments, as `apus list experiments` prints them.
 fn experiments() -> Vec<String> {
     let output = Command::new(env!("CARGO_BIN_EXE_apus"))
         .args(["list", "experiments"])
@@ -21,7 +21,7 @@ fn experiments() -> Vec<String> {
     names.map(str::to_owned).collect()
 }
 
-/// The value of `key = "..."` in a line of a scenario.
+/// Returns the value of `key = "..."` in a line of a scenario.
 fn value<'a>(line: &'a str, key: &str) -> Option<&'a str> {
     line.strip_prefix(key)?.trim_start().strip_prefix("= \"")?.strip_suffix('"')
 }
@@ -73,7 +73,7 @@ fn the_readme_has_the_counts_of_the_page() {
     assert!(words("README.md").contains(&expected), "README.md must have: {expected}");
 }
 
-/// A part is written anew, the others stay, and the page does not depend on the machine.
+/// One section is rewritten, the others stay, and the page does not depend on the machine.
 #[test]
 fn a_page_is_written_part_by_part() {
     let folder = crate::support::command::folder("reproduction");
@@ -89,7 +89,7 @@ fn a_page_is_written_part_by_part() {
     assert!(folder.join("figures/swift-fig22.svg").is_file());
     let both = write("swift/fig20");
     assert!(both.find("\n## swift/fig20: ") < both.find("\n## swift/fig22: "), "in order");
-    // The sections of a page that another version wrote cannot stay, and are not dropped.
+    // Sections of a page of another version can neither be kept nor silently dropped.
     let old = both.replace("Tables and figures of the papers", "Figures");
     fs::write(folder.join("page.md"), &old).expect("page");
     let arguments = ["reproduce", "swift/fig22", "--quick", "--report", "page.md"];

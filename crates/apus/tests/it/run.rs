@@ -1,4 +1,4 @@
-//! `apus run` as a process: exit codes, messages, and what it prints and writes.
+//! `apus run` as a process: exit codes, messages, printed output and written files.
 
 use std::fs;
 use std::path::Path;
@@ -28,7 +28,7 @@ fn run_prints_a_summary_with_units() {
     }
 }
 
-/// Hosts of the model "ideal" take no time, nothing is lost, and there is no warm-up.
+/// Hosts of the model "ideal" take no time, no packet is lost, and there is no warm-up.
 #[test]
 fn run_leaves_out_what_a_scenario_does_not_have() {
     let folder = folder("run_leaves_out");
@@ -90,7 +90,7 @@ fn run_yields_the_same_on_any_number_of_threads() {
         let arguments = ["run", "mine.toml", "--json", "--threads", threads];
         let stdout = succeeds(&apus_in(&folder, &arguments));
         let mut json: Value = serde_json::from_str(&stdout).expect("JSON");
-        // What it took may differ, what happened may not.
+        // The cost may differ, the events may not.
         let cost = json["cost"].take();
         assert!(cost[0]["wall_s"].as_f64().expect("wall_s") > 0.0, "{cost}");
         json
@@ -98,7 +98,7 @@ fn run_yields_the_same_on_any_number_of_threads() {
     assert_eq!(run("1"), run("3"));
 }
 
-/// Measurements of the machine are in cost.json, so that two runs write identical summaries.
+/// Measurements of the machine are in cost.json, so that equal runs write identical summaries.
 #[test]
 fn equal_runs_write_equal_summaries() {
     let folder = folder("run_twice");
@@ -150,7 +150,7 @@ fn run_writes_summary_and_effective_configuration() {
             "workloads.csv",
         ]
     );
-    // The effective configuration is the same run.
+    // The effective configuration gives the same run.
     let again = succeeds(&apus_in(&folder, &["run", "a/b/effective.toml", "--json"]));
     let again: Value = serde_json::from_str(&again).expect("JSON");
     assert_eq!(again["runs"], summary["runs"]);
@@ -198,7 +198,7 @@ fn run_refuses_wrong_scenarios_and_options() {
     }
 }
 
-/// Every wrong scenario of the reader's corpus, through the command.
+/// Runs every invalid scenario of the reader's corpus through the command.
 #[test]
 fn run_refuses_the_corpus_of_mistakes() {
     let corpus = Path::new(env!("CARGO_MANIFEST_DIR")).join("../scenario/tests/wrong");
@@ -209,7 +209,7 @@ fn run_refuses_the_corpus_of_mistakes() {
     }
 }
 
-/// The checks of one's own scenario are judged: exit code 1 if one fails, and the table says which.
+/// The checks of a user's scenario are evaluated: the exit code is 1 if one fails, and the table names it.
 #[test]
 fn run_judges_the_checks_of_the_scenario() {
     let folder = folder("run_judges");

@@ -9,18 +9,18 @@ fn sample(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../jobs/tests/data").join(name)
 }
 
-/// A job in a format of another program.
+/// Returns a job in a format of another program.
 fn other(name: &str) -> String {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../scenario/tests/data").join(name);
     path.to_str().expect("path").to_owned()
 }
 
-/// 8 ranks, each with 14 sends and receives of a ring of 8 and a computation of the last chunk, from ASTRA-sim; 120 hops
-/// of a connection matrix.
+/// 8 ranks, each with 14 sends and receives of a ring of 8 and a computation of the last chunk, from ASTRA-sim; 120
+/// hops of a connection matrix.
 #[test]
 fn convert_reads_connection_matrices_and_compressed_traces() {
     let folder = folder("convert_reads");
-    // Chakra's all-reduce: 14 sends and 14 receives of each rank, and an operation that ends when all have.
+    // Chakra's all-reduce: 14 sends and 14 receives of each rank, and an operation that ends after all of them.
     for (from, to, said) in [
         ("gen_ring_allreduce_8.cm", "a.goal", "a.goal: 8 ranks, 240 ops\n"),
         ("microAllReduce.txt", "b.bin", "b.bin: 8 ranks, 512 ops\n"),
@@ -32,15 +32,15 @@ fn convert_reads_connection_matrices_and_compressed_traces() {
         let text = String::from_utf8_lossy(&done.stdout).into_owned();
         assert!(done.status.success() && text.starts_with(said), "{done:?}");
     }
-    // What was written is read again, as a job that ends.
+    // The written file is read again, and its job completes.
     for file in ["a.goal", "b.bin", "c.goal", "d.bin", "e.goal"] {
-        // Ranks of the custom ring send before they receive, which needs eager messages.
+        // Ranks of the custom ring send before they receive, which requires eager messages.
         let done = apus(&folder, &["job", file, "--eager", "1GiB"]);
         assert_eq!(done.status.code(), Some(0), "{file}: {done:?}");
     }
 }
 
-/// LogGOPSim's samples have computations of 0 ns, which Chakra has not: 8 of a ring.
+/// LogGOPSim's samples have computations of 0 ns, which Chakra cannot represent: 8 in a ring.
 #[test]
 fn convert_rounds_times_for_chakra_on_demand() {
     let folder = folder("convert_rounds");
@@ -72,7 +72,7 @@ fn convert_says_how_many_sends_have_a_stream_of_their_own_in_chakra() {
     assert_eq!(text, "again.et: 8 ranks, 512 ops\n", "{again:?}");
 }
 
-/// The real trace of PyTorch has 383 ctrl_deps on the node itself, and 1277 on absent nodes; others are in cycles.
+/// A real PyTorch trace with 383 ctrl_deps on the node itself and 1277 on absent nodes; further ones form cycles.
 #[test]
 fn a_real_trace_needs_the_lenient_mode_which_lists_what_it_leaves_out() {
     let folder = folder("lenient");
@@ -93,7 +93,7 @@ fn a_real_trace_needs_the_lenient_mode_which_lists_what_it_leaves_out() {
     }
 }
 
-/// A binary file of GOAL and traces of Chakra as jobs of a scenario, and the table of their operations.
+/// A binary GOAL file and Chakra traces as jobs of a scenario, and the table of their operations.
 #[test]
 fn a_scenario_runs_files_that_are_not_text_and_writes_their_operations() {
     let folder = folder("job_scenario");
@@ -123,7 +123,7 @@ fn a_scenario_runs_files_that_are_not_text_and_writes_their_operations() {
         assert!(
             report.contains("\"critical_messages\":[{") && report.contains("function jobDetails")
         );
-        // The effective configuration has the job itself.
+        // The effective configuration contains the job itself.
         let again = apus(&folder, &["run", &format!("{out}/effective.toml"), "--json"]);
         assert!(again.status.success(), "{again:?}");
     }
@@ -149,7 +149,7 @@ fn convert_makes_the_binary_form_of_txt2bin_and_reads_it_back() {
     assert!(fs::read(folder.join("c")).expect("file") == binary);
 }
 
-/// The time that LogGOPSim 76451de prints, run on 2026-11-22; the path is 14 messages of 1 MiB.
+/// The time was printed by LogGOPSim 76451de, run on 2026-11-22; the path is 14 messages of 1 MiB.
 #[test]
 fn job_prints_the_time_of_loggopsim_and_the_critical_path() {
     let folder = folder("job_prints");
@@ -209,7 +209,7 @@ fn mistakes_name_the_file_and_the_remedy() {
     assert!(!folder.join("b.bin").exists() && !folder.join("b").exists());
 }
 
-/// A link that names the file stays one, and what is no file is not replaced.
+/// A symbolic link to the file is kept, and only regular files are replaced.
 #[cfg(target_os = "linux")]
 #[test]
 fn convert_writes_through_links_and_over_nothing_else_than_files() {
@@ -232,7 +232,7 @@ fn convert_writes_through_links_and_over_nothing_else_than_files() {
     assert!(!fs::symlink_metadata(folder.join("pipe.goal")).expect("a pipe").is_file());
 }
 
-/// The files of a Chakra trace are written together, and never beside those of an earlier one with more ranks.
+/// The files of a Chakra trace are written together, and never mixed with those of an earlier trace with more ranks.
 #[test]
 fn convert_writes_all_ranks_of_a_trace_or_none() {
     let folder = folder("ranks");
@@ -244,7 +244,7 @@ fn convert_writes_all_ranks_of_a_trace_or_none() {
             ranks - 1
         )
     };
-    // Chakra has no computation of 0 ns.
+    // Chakra cannot represent a computation of 0 ns.
     for (name, text) in [
         ("odd", goal(3, "a: calc 0")),
         ("three", goal(3, "a: calc 2000")),

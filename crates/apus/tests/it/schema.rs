@@ -1,4 +1,4 @@
-//! `apus schema`: editors accept every scenario of the repository, and mark keys that do not exist.
+//! `apus schema`: editors accept every scenario of the repository, and mark unknown keys.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -15,7 +15,7 @@ fn validator() -> Validator {
     jsonschema::draft202012::new(&schema).expect("a schema")
 }
 
-/// Returns what is wrong with a scenario, by the path of each value.
+/// Returns the problems of a scenario, by the path of each value.
 fn problems(validator: &Validator, text: &str) -> Vec<String> {
     let scenario: Value = toml::from_str(text).expect("TOML");
     let errors = validator.iter_errors(&scenario);
@@ -76,14 +76,14 @@ fn a_misspelt_key_or_a_value_of_another_kind_does_not_fit_the_schema() {
         ("batch =", "bach ="),
         ("base_target =", "base_targt ="),
         ("size =", "sise ="),
-        // A key of another kind of topology, and of another kind of workload.
+        // Keys of another topology kind and of another workload kind.
         ("hosts = 11", "leaves = 11"),
         ("size = \"64kB\"", "request = \"64kB\""),
-        // Values without a unit, of another unit, of another type, and unknown words.
+        // Values without a unit, with a wrong unit or of a wrong type, and unknown words.
         ("\"20ms\"", "20"),
         ("\"100Gbps\"", "\"100us\""),
         ("batch = 16", "batch = \"16\""),
-        // A number outside its range.
+        // A number out of range.
         ("batch = 16", "batch = 0"),
         ("batch = 16", "batch = 129"),
         ("batch = 16", "noise = 1.5"),

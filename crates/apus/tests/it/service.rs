@@ -13,12 +13,12 @@ use apus_units::Span;
 use crate::support::server::Server;
 use crate::support::until;
 
-/// Connects to a service as a client that takes at most one message at a time.
+/// Connects to a service as a client with room for one message at a time.
 fn connect(service: &Server) -> (Host, Connection) {
     let any = "127.0.0.1:0".parse().expect("an address");
     let mut settings = Config::new(any, KeyRing::insecure()).expect("defaults");
     settings.max_queued_messages = 1;
-    // No session ends because a busy machine runs an engine rarely.
+    // Sessions must not expire although a busy machine runs the engine rarely.
     settings.session.idle_timeout = Span::from_secs(600);
     let host = Host::start(settings).expect("a host");
     let connection = host.connect(service.address.parse().expect("an address")).expect("connect");
@@ -35,7 +35,7 @@ fn ask(connection: &Connection) {
 fn sigterm_answers_what_was_asked_refuses_new_ops_and_ends_well() {
     let service = Server::start(&["--drain", "3600s"], &[]);
     let (_host, connection) = connect(&service);
-    // Two answers, of which the client has room for one, so that the other stays outstanding.
+    // The client has room for one of the two answers, so the other one stays outstanding.
     ask(&connection);
     ask(&connection);
     service.signal("-TERM");
@@ -54,7 +54,7 @@ fn a_drain_that_takes_too_long_is_a_failure_and_a_second_signal_ends_at_once() {
     for (drain, code) in [("0s", 1), ("3600s", 130)] {
         let service = Server::start(&["--drain", drain], &[]);
         let (_host, connection) = connect(&service);
-        // Its answers are never taken.
+        // The client never receives these answers.
         ask(&connection);
         ask(&connection);
         service.signal("-INT");
@@ -119,14 +119,14 @@ fn packaging(file: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../packaging").join(file)
 }
 
-/// The unit with the command of this build in place of the installed one, since systemd checks that it exists.
+/// Replaces the installed command in the unit by the one of this build, because systemd checks that it exists.
 #[test]
 fn the_unit_for_systemd_is_valid_and_its_command_is_understood() {
     let unit = fs::read_to_string(packaging("systemd/apus.service")).expect("the unit");
     let command = unit.lines().find_map(|line| line.strip_prefix("ExecStart=")).expect("a command");
     let mut words = command.split_whitespace();
     assert_eq!(words.next(), Some("/usr/local/bin/apus"));
-    // Without a key file the command ends before it opens a socket; anything unknown would be named.
+    // Without a key file the command ends before it opens a socket. Unknown options would be reported first.
     let words: Vec<String> = words.map(|word| word.replace("%d/", "/nowhere/")).collect();
     let output = Command::new(env!("CARGO_BIN_EXE_apus")).args(&words).output().expect("run");
     let said = String::from_utf8_lossy(&output.stderr);

@@ -26,7 +26,7 @@ set = { "algorithm.ai" = 0.5 }
 const SWEEP: [&str; 6] =
     ["sweep", "mine.toml", "--vary", "workload.size=1kB,4kB,16kB,64kB,256kB", "--seeds", "2"];
 
-/// The files of the results.
+/// Files of the results.
 const FILES: [&str; 4] = ["report.html", "sweep.csv", "sweep.json", "sweep.svg"];
 
 fn folder(test: &str) -> PathBuf {
@@ -39,7 +39,7 @@ fn apus(folder: &Path, arguments: &[&str], more: &[&str]) -> Output {
     command::apus(folder, &[arguments, more].concat())
 }
 
-/// Returns what a successful command prints.
+/// Returns the output of a successful command.
 #[track_caller]
 fn succeeds(output: &Output) -> String {
     let stderr = String::from_utf8_lossy(&output.stderr);
@@ -72,7 +72,7 @@ fn shards_of_one_directory_give_the_table_of_one_process() {
         command.current_dir(&folder).args(SWEEP).args(["--out", "parts", "--shard", shard]);
         command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("process")
     };
-    // At the same time; the last two have a shard in common, which both of them may run.
+    // The shards run in parallel. The last two processes have the same shard, and both may run it.
     let shards = ["1/3", "2/3", "3/3", "3/3"].map(shard);
     for (child, runs) in shards.into_iter().zip([7, 7, 6, 6]) {
         let text = succeeds(&child.wait_with_output().expect("process"));
@@ -82,7 +82,7 @@ fn shards_of_one_directory_give_the_table_of_one_process() {
     let text = succeeds(&apus(&folder, &["sweep", "--merge", "parts"], &[]));
     assert!(text.contains("20 of 20 runs complete. Table"), "{text}");
     same_files(&folder.join("whole"), &folder.join("parts"));
-    // Nothing of an incomplete write is left.
+    // No incomplete file remains.
     let names = fs::read_dir(folder.join("parts/runs")).expect("runs").flatten();
     assert_eq!(names.filter(|name| name.path().extension() != Some("json".as_ref())).count(), 0);
 }
@@ -97,7 +97,7 @@ fn shards_of_several_directories_are_merged_when_all_are_there() {
     };
     let partial = merge(&["a"]);
     fails(&partial, 1, &["10 of 20 runs are missing", "workload.size=4kB, variant", "and 5 more"]);
-    // What is there is in the table.
+    // The table contains the available runs.
     let table = fs::read_to_string(folder.join("all/sweep.csv")).expect("table");
     assert_eq!(table.lines().count(), 11);
     succeeds(&apus(&folder, &SWEEP, &["--out", "b", "--shard", "2/2"]));
@@ -109,7 +109,7 @@ fn shards_of_several_directories_are_merged_when_all_are_there() {
     fails(&apus(&folder, &["sweep", "--merge", "a", "b"], &[]), 2, &["need --out DIR"]);
 }
 
-/// Two of them may write one file at the same time: each is complete at any moment.
+/// Two merges may write one file at the same time; each file is complete at any moment.
 #[test]
 fn merges_at_the_same_time_into_one_directory_give_one_table() {
     let folder = folder("merges");
@@ -156,7 +156,7 @@ fn a_store_has_the_shards_of_one_sweep_only() {
     succeeds(&apus(&folder, &other, &["--out", "b"]));
     let refused = apus(&folder, &["sweep", "--merge", "a", "b"], &["--out", "all"]);
     fails(&refused, 2, &["b: its shard is of another sweep than that of a: its --vary is"]);
-    // The same command for a scenario that was edited.
+    // The same command after the scenario has been edited.
     fs::write(folder.join("mine.toml"), SCENARIO.replace("4MB", "2MB")).expect("file");
     let refused = apus(&folder, &SWEEP, &["--out", "a", "--shard", "2/20"]);
     fails(&refused, 2, &["a/runs/plan.json", "scenario or other settings differ"]);
@@ -164,7 +164,7 @@ fn a_store_has_the_shards_of_one_sweep_only() {
     fails(&none, 2, &["nothing/runs/plan.json", "`apus sweep` writes it"]);
 }
 
-/// Packets of the second point need longer than the watchdog waits.
+/// Packets of the second point take longer than the span of the watchdog.
 #[test]
 fn failures_are_kept_with_their_settings_and_run_again() {
     let folder = folder("failures");
@@ -190,14 +190,14 @@ fn failures_are_kept_with_their_settings_and_run_again() {
     assert!(kept["effective"].as_str().is_some_and(|text| text.contains("400us")), "{kept}");
     // Merging reports them too.
     fails(&apus(&folder, &["sweep", "--merge", "out"], &[]), 1, &[settings]);
-    // Another attempt that succeeds takes their place.
+    // A later successful attempt replaces the failures.
     let text = succeeds(&apus(&folder, &sweep, &["--watchdog", "off"]));
     assert!(text.contains("4 of 4 runs complete (2 reused)"), "{text}");
     assert!(failed().is_empty());
     succeeds(&apus(&folder, &["sweep", "--merge", "out"], &[]));
 }
 
-/// A plan whose runs do not fit its settings comes from elsewhere.
+/// If the runs of a plan do not fit its settings, the plan was not written by a sweep.
 #[test]
 fn a_plan_without_values_is_refused() {
     let folder = folder("values");

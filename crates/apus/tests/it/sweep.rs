@@ -1,4 +1,4 @@
-//! `apus sweep`: tables, chart, and what is kept from one call to the next.
+//! `apus sweep`: tables, chart, and the results that are reused by the next call.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -50,7 +50,7 @@ fn sweep(folder: &Path, more: &[&str]) -> String {
     String::from_utf8(output.stdout).expect("UTF-8")
 }
 
-/// The finished runs of a directory of results.
+/// Returns the stored runs of a directory of results.
 fn kept(out: &Path) -> Vec<PathBuf> {
     let entries = fs::read_dir(out.join("runs")).expect("runs").flatten();
     let paths = entries.map(|entry| entry.path());
@@ -83,7 +83,7 @@ fn the_product_of_all_values_is_run_and_shown() {
     assert_eq!(lines[0][..4], ["algorithm.base_target", "workload.size", "variant", "seed"]);
     assert_eq!(lines[2][..4], ["20us", "4kB", "", "2"]);
     assert!(lines.iter().all(|line| line.len() == lines[0].len()));
-    // The column is the number of an `apus run` of the same settings.
+    // The column has the same number as `apus run` with these settings.
     let goodput = lines[0].iter().position(|name| *name == "goodput_gbps").expect("column");
     let arguments = ["run", "mine.toml", "--json", "--seed", "2", "--set"];
     let sets = ["algorithm.base_target=40us", "--set", "workload.size=1MB"];
@@ -95,7 +95,7 @@ fn the_product_of_all_values_is_run_and_shown() {
 
     let svg = fs::read_to_string(folder.join("out/sweep.svg")).expect("chart");
     assert!(svg.starts_with("<svg xmlns") && svg.trim_end().ends_with("</svg>"));
-    // Seven metrics with a line for each of the three sizes.
+    // Seven metrics, each with a line for each of the three sizes.
     assert_eq!(svg.matches("<polyline").count(), 21);
     assert!(svg.contains("workload.size = 64kB") && svg.contains("fabric_rtt_us.p99 [us]"));
 }
@@ -105,15 +105,15 @@ fn a_second_call_runs_only_what_is_missing() {
     let folder = folder("resume");
     let first = sweep(&folder, &["--json"]);
     let again = sweep(&folder, &["--json"]);
-    // Not even what a run cost has changed: nothing was run.
+    // Even the cost is unchanged, so no run was repeated.
     assert!(first == again, "something was run again");
     let kept = kept(&folder.join("out"));
     assert_eq!(kept.len(), 6);
     fs::remove_file(&kept[0]).expect("remove");
-    // What is half written or of no use is run again.
+    // A damaged or useless file is replaced by a new run.
     fs::write(&kept[1], "{").expect("write");
     assert!(sweep(&folder, &[]).contains("6 of 6 runs complete (4 reused)"));
-    // More seeds, and other values, use what is there.
+    // More seeds and further values reuse the stored runs.
     assert!(sweep(&folder, &["--seeds", "2"]).contains("12 of 12 runs complete (6 reused)"));
 }
 
@@ -162,7 +162,7 @@ fn an_interrupted_sweep_goes_on_where_it_was() {
     let child = command.spawn().expect("process");
     let until = Instant::now() + Duration::from_secs(60);
     let table = || fs::read_to_string(folder.join("out/sweep.csv")).unwrap_or_default();
-    // The table grows while the sweep goes on.
+    // The table grows while the sweep runs.
     while table().lines().count() < 2 {
         assert!(Instant::now() < until, "the first run is never in the table");
         sleep(Duration::from_millis(20));
@@ -174,14 +174,14 @@ fn an_interrupted_sweep_goes_on_where_it_was() {
     let stderr = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(130), "{stderr}");
     assert!(stderr.contains("1 of 2 runs are complete and kept"), "{stderr}");
-    // A run that was cut short is not kept as a result.
+    // An interrupted run is not stored as a result.
     let shorter = arguments.map(|a| if a.contains("30s") { "duration=1ms,2ms" } else { a });
     let output = apus(&folder, &shorter).output().expect("process");
     let stdout = String::from_utf8_lossy(&output.stdout);
     assert!(stdout.contains("2 of 2 runs complete (1 reused)"), "{stdout}");
 }
 
-/// All links are cut 1 ms after the start of the first run, which fails, and at the end of the second one.
+/// All links are cut: for the first run 1 ms after its start, so that it fails, and for the second run at its end.
 #[test]
 fn an_interrupted_sweep_names_the_runs_that_failed_before() {
     let folder = folder("interrupt_failed");
@@ -241,7 +241,7 @@ fn wrong_sweeps_are_refused() {
     assert!(!folder.join("out").exists(), "nothing is written");
 }
 
-/// The time of a job comes first on the terminal, in the chart and, as a column, in the table.
+/// The time of a job comes first on the terminal and in the chart, and is a column of the table.
 #[test]
 fn the_time_of_a_job_is_the_first_metric_and_a_column() {
     let folder = folder("jobs");
@@ -266,8 +266,8 @@ fn the_time_of_a_job_is_the_first_metric_and_a_column() {
     assert!(time.is_some() && lines[2][place].parse().ok() == time, "{:?}", lines[2][place]);
 }
 
-/// A flow is cut at 900 us, with a packet delivered just before. The watchdog ends its drain after 200 us without packets;
-/// by default the drain ends by its limit, the 950 us from the first message to the end of the run.
+/// A flow is cut at 900 us, just after a packet was delivered. The watchdog ends the drain after 200 us without
+/// packets. By default the drain ends by its limit, the 950 us from the first message to the end of the run.
 #[test]
 fn a_drain_that_the_watchdog_has_ended_is_run_again() {
     let folder = folder("watchdog");
@@ -288,7 +288,7 @@ fn a_drain_that_the_watchdog_has_ended_is_run_again() {
     };
     assert!(sweep(&["--watchdog", "200us"]).contains("1 of 1 runs complete (0 reused)"));
     assert_eq!(drain(), "stuck");
-    // Tables of shards have it.
+    // Tables of shards have the value too.
     let merged = apus(&folder, &["sweep", "--merge", "out"]).output().expect("process");
     assert_eq!(merged.status.code(), Some(0), "{}", String::from_utf8_lossy(&merged.stderr));
     assert!(sweep(&[]).contains("1 of 1 runs complete (0 reused)"));

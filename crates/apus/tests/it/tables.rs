@@ -12,7 +12,7 @@ use apus_tables::parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 
 use crate::support::command;
 
-/// Two classes, faults, flows that end and one that does not: every table has rows and empty cells.
+/// Two classes, faults, flows that end and one that does not end: every table has rows and empty cells.
 const SCENARIO: &str = r#"
 duration = "200us"
 topology = { kind = "star", hosts = 4, rate = "100Gbps", delay = "1us", buffer = "4MB" }
@@ -43,7 +43,7 @@ const TABLES: [&str; 8] = [
     "port_samples",
 ];
 
-/// Returns the text that CSV has for a cell.
+/// Returns the text of a cell in CSV.
 fn text(batch: &RecordBatch, column: usize, row: usize) -> String {
     let cells = batch.column(column);
     let value = match cells.data_type() {
@@ -98,7 +98,7 @@ fn parquet_equals_csv_cell_by_cell() {
     }
 }
 
-/// Tables whose columns follow from the command; numbers keep their full value in CSV too.
+/// Tables whose columns depend on the command; numbers keep full precision in CSV too.
 #[test]
 fn tables_of_sweeps_and_comparisons_have_every_format() {
     let folder = command::folder("table-any-formats");
@@ -131,7 +131,7 @@ fn tables_of_sweeps_and_comparisons_have_every_format() {
     assert_eq!(command::apus(&folder, &shard).status.code(), Some(2));
 }
 
-/// A directory holds a table once: in another format it replaces the earlier one.
+/// A directory contains a table only once: the table in a new format replaces the earlier one.
 #[test]
 fn a_table_in_another_format_replaces_the_earlier_one() {
     let folder = command::folder("table-format-changes");

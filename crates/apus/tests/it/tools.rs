@@ -1,11 +1,11 @@
-//! Scripts of the repository that run before anything is built.
+//! Scripts of the repository that run before the first build.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-/// A directory with a `rustc` that says it is `version`, and a `cargo`.
+/// Returns a directory with a `rustc` that reports `version`, and a `cargo`.
 fn toolchain(test: &str, version: &str) -> PathBuf {
     let folder = crate::support::command::folder(test);
     for tool in ["cargo", "rustc"] {
@@ -59,8 +59,8 @@ fn compiler_of_rust_version_or_later_is_accepted() {
     }
 }
 
-/// `/usr/bin` may hold a compiler of the distribution, so the script finds its own tools in a directory
-/// that has nothing else.
+/// `/usr/bin` may contain a compiler of the distribution, so the script gets a directory with only the tools that it
+/// needs.
 #[test]
 fn missing_compiler_is_named() {
     let folder = crate::support::command::folder("missing");

@@ -1,4 +1,4 @@
-//! Traces of simulated runs: captures, qlog and timelines, as other programs read them.
+//! Traces of simulated runs: captures, qlog and timelines, read by other programs.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use crate::support::command;
 
-/// Three messages to host 2, which end: each packet has reached the end of its link when the run ends.
+/// Three messages to host 2, all of which end: at the end of the run each packet has reached the end of its link.
 const TRAFFIC: &str = "start_us,from,to,bytes\n0,0,2,64000\n1,1,2,64000\n2,0,2,1000\n";
 
 fn run(folder: &Path, more: &[&str]) {
@@ -21,7 +21,7 @@ fn run(folder: &Path, more: &[&str]) {
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
 }
 
-/// Returns a table as a map from the key column to the row, by the names of the columns.
+/// Returns a table as a map from the key column to the row; rows map column names to cells.
 fn table(path: &Path, key: &str) -> BTreeMap<String, BTreeMap<String, String>> {
     let text = fs::read_to_string(path).expect("a table");
     let mut reader = csv::Reader::from_reader(text.as_bytes());
@@ -33,7 +33,7 @@ fn table(path: &Path, key: &str) -> BTreeMap<String, BTreeMap<String, String>> {
     rows.map(|row| (row[key].clone(), row)).collect()
 }
 
-/// Returns the fields of each packet as tshark finds them with our dissector; `None` without tshark.
+/// Returns the fields of each packet as decoded by tshark with our dissector; `None` without tshark.
 fn tshark(file: &Path, fields: &[&str]) -> Option<Vec<Vec<String>>> {
     let dissector = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tools/wireshark/apus.lua");
     let mut command = Command::new("tshark");
@@ -55,7 +55,7 @@ const RECORD: [&str; 4] = [
     "record.events=3",
 ];
 
-/// The capture has each packet that the tables count, and tshark finds flow, packet number and length of each.
+/// The capture has each packet that the tables count, and tshark decodes the flow, number and length of each packet.
 #[test]
 fn a_capture_of_simulated_packets_is_dissected() {
     let folder = command::folder("trace-packets");
@@ -73,7 +73,7 @@ fn a_capture_of_simulated_packets_is_dissected() {
         "_ws.expert",
     ];
     let Some(packets) = tshark(&folder.join("out/packets.pcapng"), &fields) else {
-        // What a test that passes prints by `eprintln` is not seen.
+        // The output of `eprintln` in a passing test is hidden.
         let _ = writeln!(std::io::stderr(), "skipped: tshark is not installed");
         return;
     };
@@ -83,14 +83,14 @@ fn a_capture_of_simulated_packets_is_dissected() {
     let (there, back) = ("switch 0 -> host 2", "host 2 -> switch 0");
     assert_eq!(of(there).count(), count(there));
     assert_eq!(of(back).count(), count(back));
-    // Without loss every byte of the messages passes once.
+    // Without loss, every byte of the messages passes exactly once.
     let bytes: u64 = of(there).map(|packet| packet[3].parse::<u64>().expect("a length")).sum();
     assert_eq!(bytes, 64_000 + 64_000 + 1000);
     assert!(of(there).all(|packet| packet[2] == "0x01" && packet[5] == "10.0.0.2"));
     assert!(of(back).all(|packet| packet[2] == "0x05" && packet[4] == "10.0.0.2"));
 }
 
-/// A trace changes no result, and later results without one remove it.
+/// A trace does not change the results, and results without a trace remove it.
 #[test]
 fn a_trace_changes_no_result_and_is_removed_with_the_next_run() {
     let folder = command::folder("trace-results");
@@ -103,7 +103,7 @@ fn a_trace_changes_no_result_and_is_removed_with_the_next_run() {
     assert!(!folder.join("out/qlog").exists());
 }
 
-/// Each flow's file is a JSON text sequence (RFC 7464), whose packets are those that the table of flows counts.
+/// Each flow's file is a JSON text sequence (RFC 7464); its packets are those that the table of flows counts.
 #[test]
 fn flows_are_traced_as_qlog() {
     let folder = command::folder("trace-flows");
@@ -128,7 +128,7 @@ fn flows_are_traced_as_qlog() {
         let named = |name: &str| events.iter().filter(|e| e["name"] == name).count();
         assert_eq!(named("apus:connection_started"), 1);
         assert_eq!(named("apus:packet_sent").to_string(), row["packets_sent"]);
-        // An acknowledgement with a sample of the delay shows the state of the algorithm.
+        // An acknowledgement with a delay sample shows the state of the algorithm.
         let states = named("apus:recovery_metrics_updated");
         assert!((1..=named("apus:packet_received")).contains(&states), "{states}");
         let lengths = events.iter().filter(|event| event["name"] == "apus:packet_sent");
@@ -144,7 +144,7 @@ fn a_timeline_is_written_on_request() {
     let folder = command::folder("trace-timeline");
     run(&folder, &["--timeline"]);
     let timeline = fs::read(folder.join("out/timeline.perfetto-trace")).expect("a timeline");
-    // A message `Trace` begins with the key of its field 1, a message.
+    // A message of type `Trace` starts with the key of field 1, which is itself a message.
     assert_eq!(timeline[0], 0x0a);
     run(&folder, &[]);
     assert!(!folder.join("out/timeline.perfetto-trace").exists());

@@ -1,4 +1,4 @@
-//! Traffic and topologies in files of other simulators, through the command.
+//! Traffic and topology files of other simulators, run by the command.
 
 use std::fs;
 
@@ -7,11 +7,11 @@ use serde_json::Value;
 
 const FLOWS: &str = "2\n2 0 3 100 5000 0.0001\n4 2 3 100 1 0\nFirst line: number of flows\n";
 
-/// In the form of the HPCC simulator's files: hosts 0, 2 and 4, switches 1 and 3.
+/// In the format of the HPCC simulator: hosts 0, 2 and 4, switches 1 and 3.
 const HPCC_TOPOLOGY: &str = "5 2 4\n1 3\n0 1 100Gbps 0.001ms 0\n2 1 100Gbps 0.001ms 0\n\
                              1 3 400Gbps 0.002ms 0\n3 4 100Gbps 0.001ms 0\n";
 
-/// The files of the HPCC simulator run as they are, and fct.txt is what its scripts read.
+/// The files of the HPCC simulator run unchanged, and its scripts can read fct.txt.
 #[test]
 fn files_of_other_simulators_run_as_they_are() {
     let folder = folder("traffic");
@@ -23,7 +23,7 @@ fn files_of_other_simulators_run_as_they_are() {
     let times = fs::read_to_string(folder.join("out/fct.txt")).expect("fct.txt");
     let rows: Vec<Vec<&str>> = times.lines().map(|l| l.split(' ').collect()).collect();
     assert_eq!(rows.len(), 2, "{times}");
-    // Node 4 sends 1 B to node 2 at the start, node 2 sends 5000 B to node 0 after 100 us.
+    // Node 4 sends 1 B to node 2 at the start; node 2 sends 5000 B to node 0 after 100 us.
     assert_eq!(rows[0][..6], ["0b000401", "0b000201", "10000", "100", "1", "0"]);
     assert_eq!(rows[1][..6], ["0b000201", "0b000001", "10000", "100", "5000", "100000"]);
     let number = |row: usize, column: usize| rows[row][column].parse::<f64>().expect("ns");
@@ -54,8 +54,8 @@ fn files_of_other_simulators_run_as_they_are() {
     assert!(shown.contains("1 ops done"), "{shown}");
 }
 
-/// Two messages in each of three formats are measured from the first start to the last end, without the
-/// idle time before and after.
+/// Two messages in each of three formats are measured from the first start to the last end, without the idle time
+/// before and after.
 #[test]
 fn imported_traffic_is_measured_from_the_first_start_to_the_last_end() {
     let folder = folder("makespan");

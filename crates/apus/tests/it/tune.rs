@@ -1,4 +1,4 @@
-//! `apus tune`: the answer moves with the network as physics says, and bad questions are refused.
+//! `apus tune`: the result changes with the network as expected, and invalid requests are refused.
 
 use std::fs;
 use std::path::Path;
@@ -7,7 +7,7 @@ use std::process::{Command, Output};
 use crate::support::command::folder;
 use serde_json::Value;
 
-/// Four senders with one flow each into one port, over links of `delay`.
+/// Writes a scenario with four senders, one flow each, to one port over links of `delay`.
 fn scenario(folder: &Path, delay: &str, more: &str) {
     let text = format!(
         "duration = \"10ms\"\nwarmup = \"3ms\"\n\
@@ -34,7 +34,7 @@ fn answer(folder: &Path, arguments: &[&str]) -> Value {
     serde_json::from_slice(&output.stdout).expect("JSON")
 }
 
-/// Four links of 5 us and the packets' own time: 4160 B twice and 84 B twice at 100 Gb/s, 0.68 us.
+/// Four links of 5 us and the transmission times: 4160 B twice and 84 B twice at 100 Gb/s, 0.68 us.
 #[test]
 fn the_target_lies_at_the_unloaded_rtt_and_follows_the_links() {
     let folder = folder("links");
@@ -46,11 +46,11 @@ fn the_target_lies_at_the_unloaded_rtt_and_follows_the_links() {
     assert!((19.0..=22.0).contains(&base(&near)), "{near:#}");
     scenario(&folder, "10us", SWIFT);
     let far = answer(&folder, &["--seeds", "1"]);
-    // Four links of 5 us more each, read from a curve whose points lie 6 % apart.
+    // Each of the four links is 5 us longer; the value is read from a curve whose points are 6 % apart.
     let shift = base(&far) - base(&near);
     assert!((18.0..=23.0).contains(&shift), "{shift}");
-    // With hop scaling (1 us) and flow scaling (at least 0) a target reaches the RTT from some 37 us
-    // on; far below it the link idles, above it nothing is lost.
+    // With hop scaling (1 us) and flow scaling (at least 0), targets from about 37 us upwards reach the RTT. Far below,
+    // the link idles; above, no throughput is lost.
     for sample in far["base_target_curve"].as_array().expect("curve") {
         let value = sample["value_us"].as_f64().expect("value");
         if !(36.0..41.0).contains(&value) {
@@ -59,8 +59,8 @@ fn the_target_lies_at_the_unloaded_rtt_and_follows_the_links() {
     }
 }
 
-/// Nothing but flow scaling drives the windows of many flows together (Swift §3.5, Fig. 21): where they
-/// always have something to send, the range is what fairness needs.
+/// Only flow scaling brings the windows of many flows together (Swift §3.5, Fig. 21). For flows that always have data
+/// to send, the range is the one that fairness needs.
 #[test]
 fn the_range_is_what_fairness_needs() {
     let folder = folder("fair");
@@ -77,7 +77,7 @@ fn the_range_is_what_fairness_needs() {
     assert!(jain(range) >= best - 0.05, "{json:#}");
 }
 
-/// An RTT of 400 ms: eight times that would be above the largest target of an algorithm.
+/// With an RTT of 400 ms, eight times the RTT exceeds the largest target of an algorithm.
 #[test]
 fn a_search_ends_at_the_largest_target_of_an_algorithm() {
     let folder = folder("largest");
@@ -90,7 +90,7 @@ fn a_search_ends_at_the_largest_target_of_an_algorithm() {
     let found: Value = serde_json::from_slice(&output.stdout).expect("JSON");
     let samples = found["base_target_curve"].as_array().expect("curve");
     assert_eq!(samples.last().expect("a sample")["value_us"], 1e6, "{found:#}");
-    // An RTT of 1.2 s, less one hop scale, is above it too.
+    // An RTT of 1.2 s, less one hop scale, exceeds it too.
     let far = text.replace("100ms", "300ms").replace("4s", "12s");
     fs::write(folder.join("mine.toml"), format!("{far}{SWIFT}")).expect("file");
     let json = answer(&folder, &["--seeds", "1"]);
@@ -101,7 +101,7 @@ fn a_search_ends_at_the_largest_target_of_an_algorithm() {
     );
     let why = json["why"].to_string();
     assert!(!why.contains("hop_scale") || !why.contains("this RTT minus"), "{why}");
-    // Larger ones are refused.
+    // Larger targets are refused.
     let set = ["validate", "mine.toml", "--set", "algorithm.base_target=1000000.1us"];
     let output = crate::support::command::apus(&folder, &set);
     let stderr = String::from_utf8_lossy(&output.stderr);
@@ -156,7 +156,7 @@ fn what_cannot_be_tuned_is_refused() {
     }
 }
 
-/// Four senders into a port whose buffer of 30 kB overflows with a target of 20 us: goodput falls again.
+/// Four senders to a port whose buffer of 30 kB overflows with a target of 20 us, so goodput decreases again.
 #[test]
 fn a_buffer_that_overflows_with_larger_targets_does_not_hide_the_answer() {
     let folder = folder("overflow");
@@ -169,7 +169,7 @@ fn a_buffer_that_overflows_with_larger_targets_does_not_hide_the_answer() {
     let goodput = |sample: &Value| sample["medians"]["goodput_gbps"].as_f64().expect("goodput");
     let largest = curve.last().expect("a sample");
     let best = curve.iter().map(goodput).fold(0.0, f64::max);
-    // 30 kB take 24 us at 10 Gb/s, so that no target from 24 us and the RTT of 7 us on is met.
+    // 30 kB take 24 us at 10 Gb/s. With the RTT of 7 us, the delay never reaches a target of 31 us or more.
     assert!(goodput(largest) < 0.9 * best && largest["value_us"].as_f64() < Some(64.0), "{json:#}");
     assert_eq!((&largest["keeps"], &largest["fails"]), (&false.into(), &"goodput".into()));
     let base = json["base_target_us"].as_f64().expect("a target");
@@ -180,7 +180,7 @@ fn a_buffer_that_overflows_with_larger_targets_does_not_hide_the_answer() {
     assert!(!why.contains("still grows") && why.contains(" % lower and the p99"), "{why}");
 }
 
-/// Eight senders of 100 kB: with small targets goodput is high, but an op of one flow does not end in time.
+/// Eight senders of 100 kB: small targets give high goodput, but an op of one flow does not end in time.
 #[test]
 fn ops_that_a_target_leaves_unfinished_are_the_reason_that_is_given() {
     let folder = folder("unfinished");

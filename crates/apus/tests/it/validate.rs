@@ -9,8 +9,9 @@ use serde_json::Value;
 
 const SCENARIO: &str = include_str!("support/incast.toml");
 
-/// The largest factor between the actual number of events of a built-in scenario and its estimate, in either
-/// direction, that docs/clusters.md states. Only the run shows the length of its drain, so the estimate has that much of the
+/// Largest factor between the actual and the estimated number of events of a built-in scenario, in either direction,
+/// that docs/clusters.md states. Only the run shows the length of its drain, so the estimate includes the same share of
+/// the maximum number of drain events.
 /// most events of a drain.
 const FACTOR: f64 = 2.0;
 
@@ -54,17 +55,17 @@ fn json_has_errors_and_estimates() {
     assert_eq!((&all[0]["valid"], &all[1]["valid"]), (&true.into(), &false.into()));
     let run = &all[0]["runs"][0];
     assert!(run["memory_bytes"].as_u64().is_some_and(|bytes| bytes > 1 << 20), "{run}");
-    // A run of a millisecond ends within its beginning.
+    // A run of a millisecond ends within its executed start.
     assert_eq!((&run["name"], &run["measured"]), (&"good".into(), &true.into()));
     assert!(all[1]["errors"][0].as_str().is_some_and(|text| text.contains("bad.toml:6:8")));
     let read = json(&folder, &["good.toml", "--no-estimate"]);
     assert!(read[0]["runs"][0]["events"].is_null() && read[0]["valid"] == true);
 }
 
-/// A run, its estimated number of events and the actual one, and whether the estimate is a measurement.
+/// A run: its estimated and actual numbers of events, and whether the estimate is a measurement.
 struct Compared {
     name: String,
-    /// With as much of the drain as the run had.
+    /// Estimated events, including the share of the drain that the run used.
     estimated: f64,
     actual: f64,
     measured: bool,
@@ -73,13 +74,13 @@ struct Compared {
 }
 
 impl Compared {
-    /// Factor between the actual number and the estimate, at least 1.
+    /// Returns the factor between the actual number and the estimate, at least 1.
     fn factor(&self) -> f64 {
         (self.estimated / self.actual).max(self.actual / self.estimated)
     }
 }
 
-/// Estimates the runs of a scenario, and runs them.
+/// Estimates the runs of a scenario, and executes them.
 fn compared(folder: &Path, scenario: &str, more: &[&str]) -> Vec<Compared> {
     let estimates = json(folder, &[&[scenario], more].concat());
     let output = apus(folder, &[&["run", scenario, "--json", "--threads", "1"], more].concat());
@@ -88,7 +89,7 @@ fn compared(folder: &Path, scenario: &str, more: &[&str]) -> Vec<Compared> {
     let estimates = estimates[0]["runs"].as_array().expect("runs").clone();
     assert_eq!(estimates.len(), runs.len(), "{scenario}");
     let number = |value: &Value| value.as_f64().expect("a number");
-    // The share of its limit that a drain took.
+    // Share of its limit that the drain took.
     let drained = |run: &Value| match number(&run["drain"]["limit_s"]) {
         limit if limit > 0.0 => number(&run["drain"]["seconds"]) / limit,
         _ => 0.0,
@@ -106,7 +107,7 @@ fn compared(folder: &Path, scenario: &str, more: &[&str]) -> Vec<Compared> {
         .collect()
 }
 
-/// Events of a run do not depend on the machine, and neither does their estimate.
+/// Neither the events of a run nor their estimate depend on the machine.
 #[test]
 fn estimated_events_are_near_the_actual_ones() {
     let folder = folder("events");

@@ -7,8 +7,8 @@ use crate::support::command;
 use crate::support::command::apus;
 use serde_json::Value;
 
-/// Hosts 0 and 1 on "left", 2 and 3 on "right", over two switches. Host 0 sends 4 MB to host 2 over one path by its
-/// hash, host 1 sends as much to host 0, which crosses no link between switches.
+/// Hosts 0 and 1 are on "left", 2 and 3 on "right", connected over two switches. Host 0 sends 4 MB to host 2 over a
+/// single path chosen by hash. Host 1 sends as much to host 0, which crosses no link between switches.
 const SCENARIO: &str = r#"
 duration = "5ms"
 ends_with_ops = true
@@ -37,8 +37,8 @@ fn json(folder: &Path, more: &[&str]) -> Value {
     serde_json::from_slice(&output.stdout).expect("JSON")
 }
 
-/// Four links; the flow crosses two of them. At a quarter of the rate from the start it takes four times as long on
-/// these, within the pipeline's fill of a few RTTs; on the others nothing changes.
+/// Of four links, the flow crosses two. If one of these has a quarter of its rate from the start, the flow takes four
+/// times as long, apart from a few RTTs that fill the pipeline. The other links have no effect.
 #[test]
 fn links_on_the_path_of_a_flow_rank_first_with_the_factor_of_their_rate() {
     let folder = folder("whatif-slow");
@@ -63,7 +63,8 @@ fn links_on_the_path_of_a_flow_rank_first_with_the_factor_of_their_rate() {
     assert!(table.lines().nth(1).is_some_and(|line| line.contains("makespan_us")), "{table}");
 }
 
-/// The scenario itself has a slow link from 1 to 2 ms. The failure from 3 to 4 ms delays ops of host 0 until about 4 ms.
+/// The scenario itself has a slow link from 1 to 2 ms. The failure from 3 to 4 ms delays ops of host 0 until about 4
+/// ms.
 #[test]
 fn times_count_from_the_failure_and_not_from_a_fault_of_the_scenario() {
     let folder = command::folder("whatif-own");
@@ -94,8 +95,8 @@ until = "2ms"
     }
 }
 
-/// A cut at 100 us of a path that takes 333 us leaves the flow unfinished without rerouting, and for a local and a
-/// global delay and an RTO longer with it.
+/// The path, on which the flow takes 333 us, is cut at 100 us. Without rerouting the flow stays unfinished. With
+/// rerouting it takes longer by the local or global delay plus an RTO.
 #[test]
 fn a_cut_ranks_by_unfinished_ops_and_with_rerouting_by_time() {
     let folder = folder("whatif-cut");
@@ -131,7 +132,7 @@ fn switches_pairs_and_samples_are_chosen() {
     assert_eq!(with(&["--switch", "spine *", "--pairs"]), ["spine 0 and spine 1"]);
     assert_eq!(with(&["--link", "leaf 0 -> spine *"]), ["leaf 0 -> spine 0", "leaf 0 -> spine 1"]);
     assert_eq!(with(&["--sample", "3", "--pairs"]).len(), 3);
-    // A link that two patterns name fails once.
+    // A link that two patterns name fails only once.
     let twice = ["--link", "leaf 0 <-> spine 1", "--link", "leaf 1 <-> spine 0", "--link"];
     assert_eq!(with(&[&twice[..], &["leaf 0 <-> spine *"]].concat()).len(), 3);
     for (words, expected) in [
@@ -149,7 +150,7 @@ fn switches_pairs_and_samples_are_chosen() {
     }
 }
 
-/// The numbers of flows do not depend on how many ops tables keep.
+/// The numbers of flows do not depend on the number of ops that tables keep.
 #[test]
 fn ops_that_tables_leave_out_count() {
     let folder = folder("whatif-record");
@@ -186,7 +187,7 @@ fn errors_of_a_fault_name_the_option_and_no_line() {
     }
 }
 
-/// The flow that is cut at 100 us makes no progress from then on, and the other one has ended after 333 us.
+/// The flow that is cut at 100 us makes no progress afterwards, and the other flow has ended after 333 us.
 #[test]
 fn a_run_without_progress_has_no_value_and_ranks_first() {
     let folder = folder("whatif-stuck");
@@ -200,7 +201,7 @@ fn a_run_without_progress_has_no_value_and_ranks_first() {
     assert!(least["stop_reason"].is_null() && least["ratio"].is_number(), "{least}");
     let text = command::texts(&apus(&folder, &[&["whatif", "mine.toml"][..], &fault].concat())).0;
     assert!(text.contains("no packet was delivered for "), "{text}");
-    // Without a failure there must be progress.
+    // The run without a failure must make progress.
     let down = "[[fault]]\nkind = \"down\"\nlink = \"leaf 0 <-> spine *\"\nat = \"100us\"\n";
     fs::write(folder.join("mine.toml"), format!("{SCENARIO}{down}")).expect("file");
     let words = ["whatif", "mine.toml", "--watchdog", "1ms", "--link", "leaf 1 <-> spine *"];

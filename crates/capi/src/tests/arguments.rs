@@ -1,4 +1,4 @@
-//! Calls that fail store nothing but what the header says.
+//! Failing calls store only results that the header documents for this case.
 
 use std::ptr::null;
 
@@ -112,7 +112,7 @@ fn an_op_ends_at_a_queue_of_its_host_alone() {
         let refused = apus_send(here, &raw const op, [1u8; 8].as_ptr().cast(), 8, null_mut());
         assert_eq!(refused, Status::Invalid as i32);
         assert!(last_error().contains("a queue of another host"), "{}", last_error());
-        // It has not taken the room of an op of its own host.
+        // The refused op has not taken the room of an op of the queue's own host.
         let bytes = [2u8; 8];
         ok(apus_send(there, &raw const op, bytes.as_ptr().cast(), 8, null_mut()));
         let (mut end, mut count) = (Completion::default(), 0);

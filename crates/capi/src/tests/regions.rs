@@ -1,4 +1,4 @@
-//! Regions that their owner locks, and those that only some peers may use.
+//! Regions that their owner locks, and regions that only some peers may use.
 
 use std::ptr::null;
 
@@ -64,7 +64,7 @@ fn a_region_is_locked_by_one_thread_for_a_bounded_time_and_unlocked_by_it() {
         ok(apus_region_unlock(region));
         ok(apus_region_load(region, 0, &raw mut word));
         assert_eq!(word, 7);
-        // A region that is locked may be freed by its thread.
+        // A locked region may be freed by the thread that locked it.
         ok(apus_region_lock(region, 0));
         apus_region_free(region);
         apus_host_free(host);
@@ -132,8 +132,8 @@ fn a_grant_names_a_connection_or_keys_and_counts_at_once() {
     }
 }
 
-/// A locked region, a connection and a queue of its host, and the other end of the connection, to which a write to the region
-/// has been submitted there.
+/// Runs `calls` with a host that has a locked region, a connection of the host, and a queue of the host. A write to the
+/// region was submitted at the other end of the connection.
 fn under_a_lock(
     mode: &CStr,
     calls: impl FnOnce(*mut apus_host, *mut apus_connection, *mut apus_queue),
@@ -145,7 +145,7 @@ fn under_a_lock(
     let (mut region, mut queue, mut remote) = (null_mut(), null_mut(), null_mut());
     // SAFETY: handles, memory that outlives its uses, and room for results.
     unsafe {
-        // The server connects, so that its engine runs in the mode "inline" too.
+        // The server connects, so that its engine also runs in the mode "inline".
         ok(apus_connect(server, apus_host_address(client), 1, FOREVER, &raw mut there));
         ok(apus_accept(client, FOREVER, &raw mut here));
         ok(apus_region_register(server, memory.as_mut_ptr().cast(), 16, 7, &raw mut region));
@@ -156,7 +156,7 @@ fn under_a_lock(
         let bytes = [9u8; 16];
         let key = apus_region_key(region);
         ok(apus_write(here, &raw const op, key, 0, bytes.as_ptr().cast(), 16, null_mut()));
-        // The write is on its way, or has arrived.
+        // The write is in flight, or has arrived.
         let mut stats = Stats::default();
         while stats.payload_sent == 0 {
             ok(apus_host_stats(client, &raw mut stats));
@@ -243,7 +243,7 @@ fn a_grant_names_a_connection_of_the_host_of_its_region() {
     free([here, there], [client, server]);
 }
 
-/// The header forbids it; nevertheless the thread that frees the region stays able to wait.
+/// The header forbids this. Nevertheless, the thread that frees the region can still wait.
 #[test]
 fn a_region_whose_locker_has_ended_can_be_freed_and_leaves_other_threads_as_they_are() {
     let host = host(&[]);

@@ -1,4 +1,4 @@
-//! Swift by itself, and the clock of its caller.
+//! Swift without the transport, and the clock of its caller.
 
 use crate::swift::apus_swift;
 
@@ -32,7 +32,7 @@ fn allowances(since_ns: u64) -> Vec<[u64; 7]> {
     unsafe {
         ok(apus_swift_create(c"base_target=25us".as_ptr(), &raw mut swift));
         for event in 0..400_u64 {
-            // Several events per RTT, of which one may decrease the window.
+            // Several events per RTT, of which only one may decrease the window.
             let now_ns = since_ns + event * 20_000;
             ok(match event % 10 {
                 8 => apus_swift_on_loss(swift, now_ns),
@@ -56,7 +56,8 @@ fn allowances(since_ns: u64) -> Vec<[u64; 7]> {
 fn swift_reacts_alike_whatever_the_epoch_of_the_clock() {
     let expected = allowances(0);
     assert!(expected.windows(2).any(|two| two[0] < two[1]), "its windows change");
-    // 213 days after the epoch, beyond which picoseconds have more than 64 bits, within the events, and the year 2026 after 1970.
+    // The first clock reaches 213 days after its epoch, where picoseconds exceed 64 bits, during the events. The second one
+    // is at the year 2026, counted from 1970.
     for since_ns in [u64::MAX / 1_000 - 4_000_000, 1_767_225_600_000_000_000] {
         assert_eq!(allowances(since_ns), expected, "{since_ns}");
     }

@@ -1,4 +1,4 @@
-/* A forked process uses and frees handles of its parent, whose connections go on. */
+/* A forked process uses and frees handles of its parent. The parent's connections continue. */
 #define _POSIX_C_SOURCE 200809L
 #include <apus.h>
 #include <stdio.h>
@@ -46,7 +46,7 @@ int main(void)
     pid_t child = fork();
     check(child >= 0, "fork");
     if (child == 0) {
-        alarm(300); /* rather than wait for threads that the child does not have */
+        alarm(300); /* ends a wait for threads that the child does not have */
         check(apus_send(here, &op, "child", 5, NULL) == APUS_INVALID, "apus_send");
         check(strstr(apus_last_error(), "start a host in this process") != NULL, "its text");
         check(apus_poll(queue, &end, 1, 0, &count) == APUS_INVALID, "apus_poll");
@@ -60,7 +60,7 @@ int main(void)
         apus_host_free(server);
         apus_host_free(client);
         apus_host_free(start());
-        /* Another program: a check of memory would take for lost here what the parent's threads hold. */
+        /* Runs another program, because a leak checker would report memory that the parent's threads hold. */
         execlp("true", "true", (char *)NULL);
         check(0, "execlp");
     }

@@ -1,4 +1,4 @@
-/* A thread that is ending calls Apus in all rounds of the destructors of its specific values. */
+/* A thread that is ending calls Apus in all rounds of the destructors of its thread-specific values. */
 #include <apus.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -54,7 +54,7 @@ static void late(void *round)
 static void *run(void *unused)
 {
     calls();
-    /* After those of the library, whose destructors thus come before it. */
+    /* Created after the library's keys, so the library's destructors run before this one. */
     check(pthread_key_create(&key, late), 0, "pthread_key_create");
     pthread_setspecific(key, &rounds[0]);
     return unused;

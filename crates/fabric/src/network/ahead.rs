@@ -9,7 +9,7 @@ use crate::packet::{PacketRef, Way};
 use crate::topology::Node;
 
 impl<P, W: SwitchHalf> Network<P, W> {
-    /// Prefetches what a packet needs of a port.
+    /// Prefetches the data of a port that a packet needs.
     #[inline]
     pub fn prefetch_port(&self, port: PortId) {
         self.ports[port.index()].prefetch();
@@ -55,7 +55,7 @@ impl<P, W: SwitchHalf> Network<P, W> {
             Node::Host(host) => Some((host, self.common.pool.payload(packet))),
             Node::Switch(_) => {
                 if packet == PacketRef::NONE {
-                    // The packet was handed over to another part.
+                    // The packet has been handed over to another part.
                     return None;
                 }
                 let fields = self.common.pool.fields(packet);

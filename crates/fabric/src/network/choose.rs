@@ -1,8 +1,8 @@
 //! Switches that choose the next hop of a packet themselves.
 //!
-//! A packet always has a complete route, one of the shortest paths between its hosts. A switch with a choice
-//! may replace the rest of it by that of another path with the same ports so far, so that signals, pauses and
-//! acknowledgements find the way back as on any route.
+//! A packet always has a complete route, one of the shortest paths between its hosts. A switch with
+//! a choice may replace the rest of the route by that of another path with the same ports up to
+//! this switch. Signals, pauses and acknowledgements therefore find the way back as on any route.
 
 use alloc::boxed::Box;
 use alloc::vec;
@@ -26,22 +26,25 @@ const SMALL: u32 = 100;
 /// A rule by which switches choose, with its state.
 pub(super) struct Chooser {
     rule: SwitchChoice,
-    /// By switch.
+    /// State of each switch.
     switches: Vec<SwitchState>,
-    /// By port: its bytes, of which each class makes its load, and when they were looked at; [`Time::MAX`] if never.
+    /// For each port: its bytes, from which each class derives its load, and the time of that
+    /// reading; [`Time::MAX`] if never read.
     loads: Vec<(Time, u64)>,
 }
 
 struct SwitchState {
     random: SplitMix64,
     turn: u32,
-    /// The port of the packets of a pair of hosts, and when the last one passed; empty until the first.
+    /// For each entry of pairs of hosts: the port of their packets, and the time of the last
+    /// packet. Empty until the first packet.
     flowlets: Box<[(PortId, Time)]>,
 }
 
 impl<P, W: SwitchHalf> Network<P, W> {
-    /// Lets switches choose the next hop of packets with the returned way. To be called before the paths
-    /// of these packets are stored ([`Network::path_set`]), and before the network is divided.
+    /// Lets switches choose the next hop of packets with the returned way. Call it before the paths
+    /// of these packets are stored ([`Network::path_set`]), and before the network is divided into
+    /// parts.
     ///
     /// # Panics
     /// If there are more than 253 rules.
@@ -63,8 +66,8 @@ impl<P, W: SwitchHalf> Network<P, W> {
         Way::chosen(u8::try_from(number).expect("at most 253 rules"))
     }
 
-    /// A packet passes a switch that does not follow its route forwards, or may visit no further switch: see
-    /// [`Network::pass`].
+    /// Advances a packet like [`Network::pass`] if it does not follow its route forwards, or may
+    /// visit no further switch.
     #[inline(never)] // most packets follow their route
     pub(super) fn pass_otherwise<S: Schedule>(
         &mut self,
@@ -108,7 +111,7 @@ impl<P, W: SwitchHalf> Network<P, W> {
         let (hop, class, pair) = (fields.hop, fields.class, (fields.src, fields.dst));
         let (route, count) = (fields.route, choices.len());
         for number in 0..count {
-            // Its load is read.
+            // The choice reads the load of this port, which must be up to date.
             let routes = &self.common.routes;
             let port = routes.port(RouteId::new(routes.choices(route, hop)[number]), hop);
             self.ports[port.index()].serve_lazily(now, &mut self.common, schedule);
@@ -166,10 +169,11 @@ impl<P, W: SwitchHalf> Network<P, W> {
     }
 }
 
-/// Loads of a flowlet's choice: as those of [`SwitchChoice::LeastLoaded`] in uet-htsim 40ccb05.
+/// Load levels for the choice of a flowlet: those of [`SwitchChoice::LeastLoaded`] in uet-htsim
+/// 40ccb05.
 const FLOWLET_LEVELS: [f64; 3] = [0.05, 0.1, 0.2];
 
-/// Returns one of the routes with the least load, at random.
+/// Returns a random one of the routes with the least load.
 fn least<'a>(
     random: &mut SplitMix64,
     routes: impl Iterator<Item = &'a u32>,
@@ -181,7 +185,7 @@ fn least<'a>(
         if load < least || best.is_none() {
             (best, least, equal) = (Some(route), load, 1);
         } else if load == least {
-            // Each of the equals remains with the same probability.
+            // Each of the equally loaded routes is kept with the same probability.
             equal += 1;
             if random.below(equal) == 0 {
                 best = Some(route);
@@ -191,7 +195,7 @@ fn least<'a>(
     best
 }
 
-/// Returns the place of a pair of hosts in a table of `places`, a power of two.
+/// Returns the index of a pair of hosts in a table with `places` entries, a power of two.
 fn place_of((src, dst): (HostId, HostId), places: u32) -> usize {
     let pair = u64::from(src.get()) << 32 | u64::from(dst.get());
     (mix(pair.wrapping_add(INCREMENT)) & u64::from(places - 1)) as usize

@@ -1,4 +1,4 @@
-//! What the ports of a network have in common.
+//! State that the ports of a network share.
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
@@ -12,23 +12,23 @@ use crate::pfc::Pfc;
 use crate::port::SharedBuffer;
 use crate::routing::RouteTable;
 
-/// The state outside a port that ports work on.
+/// The state outside a port that its operations use.
 pub(crate) struct Common<P> {
     pub(crate) pool: PacketPool<P>,
     pub(super) routes: RouteTable,
     pub(super) counters: Counters,
     pub(super) drops: DropLog,
-    /// The shared buffers, by switch.
+    /// Shared buffer of each switch.
     pub(crate) shared: Vec<SharedBuffer>,
     pub(crate) signals: Signals<P>,
-    /// Bytes that switches hold by ingress link, if they pause.
+    /// Bytes that switches hold per ingress link, if they may pause ports.
     pub(super) pfc: Option<Box<Pfc>>,
     /// See [`Network::trim_packets`](crate::Network::trim_packets).
     pub(super) trim: Option<RemovePayload<P>>,
 }
 
-/// Removes the payload of a packet, with whether the port leads to a host. Returns `false`, without
-/// effect, if the packet has none.
+/// Removes the payload of a packet; the argument says whether the port leads to a host. Returns
+/// `false`, without effect, if the packet has no payload.
 pub type RemovePayload<P> = fn(&mut P, bool) -> bool;
 
 impl<P> Common<P> {
@@ -45,8 +45,8 @@ impl<P> Common<P> {
         }
     }
 
-    /// Drops a packet at `port`: the egress port that refuses or loses it, or the one by which it
-    /// arrived at the switch where its TTL reaches 0.
+    /// Drops a packet and counts the drop at `port`. That is the egress port that refuses or loses
+    /// the packet, or the port by which it arrived at the switch where its TTL reaches 0.
     #[cold]
     pub(crate) fn discard(&mut self, port: PortId, packet: PacketRef, reason: DropReason) {
         self.counters.note_drop(reason);
@@ -54,8 +54,8 @@ impl<P> Common<P> {
         self.pool.take(packet);
     }
 
-    /// Removes the payload of a packet, which becomes a header of `bytes` wire bytes in `class`. Returns
-    /// `false`, without effect, if it is not longer or has no payload.
+    /// Removes the payload of a packet, which becomes a header of `bytes` wire bytes in `class`.
+    /// Returns `false`, without effect, if the packet is not longer than that or has no payload.
     pub(crate) fn trim(
         &mut self,
         packet: PacketRef,
@@ -72,7 +72,7 @@ impl<P> Common<P> {
         true
     }
 
-    /// Counts a header that finds no room.
+    /// Counts a header that was dropped for lack of room.
     pub(crate) fn note_header_lost(&mut self) {
         self.counters.headers_lost += 1;
     }
@@ -98,7 +98,7 @@ impl<P> Common<P> {
         Ok(())
     }
 
-    /// A packet leaves the switch that it is in: removes it from the count.
+    /// Removes a packet from the count of the switch that it leaves.
     pub(crate) fn leave_switch(&mut self, packet: PacketRef) {
         if self.pfc.is_none() {
             return;

@@ -1,4 +1,4 @@
-//! Changes to ports during a run: pauses, failures, impairments and rates of their links.
+//! Changes to ports during a run: pauses, link failures, impairments and link rates.
 
 use alloc::format;
 use alloc::string::String;
@@ -12,7 +12,7 @@ use crate::event::Schedule;
 use crate::impairment::Impairment;
 use crate::port::Port;
 
-/// A change that a port cannot make.
+/// The reason why a port cannot make a change.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ControlError(pub(super) String);
 
@@ -29,7 +29,7 @@ impl<P, W: SwitchHalf> Network<P, W> {
         ControlError(format!("port {} {why}", self.port_name(port)))
     }
 
-    /// Checks that the link of a port may fail, lose packets and change its rate in a run.
+    /// Checks that the link of a port may fail, lose packets and change its rate during a run.
     ///
     /// # Errors
     /// If the port is not variable.
@@ -37,7 +37,7 @@ impl<P, W: SwitchHalf> Network<P, W> {
         self.check_setting(port, "variable", Port::is_variable)
     }
 
-    /// Checks that classes of a port may be paused in a run.
+    /// Checks that classes of a port may be paused during a run.
     pub(super) fn check_pausable(&self, port: PortId) -> Result<(), ControlError> {
         self.check_setting(port, "pausable", Port::is_pausable)
     }
@@ -55,7 +55,7 @@ impl<P, W: SwitchHalf> Network<P, W> {
         Err(self.refuse(port, &why))
     }
 
-    /// Pauses or resumes a class of a port. A packet in service finishes; while paused the class
+    /// Pauses or resumes a class of a port. A packet in service finishes, and a paused class
     /// accepts packets as before. Pending events do not change.
     ///
     /// # Errors
@@ -79,9 +79,9 @@ impl<P, W: SwitchHalf> Network<P, W> {
         Ok(())
     }
 
-    /// Fails or repairs the link behind a port, in that direction alone. Packets in the port when
-    /// it fails are lost, as are packets that arrive while it is down; packets already on the link
-    /// are delivered, unless [`Network::lose_flying`] follows.
+    /// Fails or repairs the link behind a port, in this direction only. Packets in the port when
+    /// the link fails are lost, as are packets that arrive while it is down. Packets already on the
+    /// link are delivered, unless [`Network::lose_flying`] follows.
     ///
     /// # Errors
     /// If the port is not variable.
@@ -98,8 +98,8 @@ impl<P, W: SwitchHalf> Network<P, W> {
         Ok(())
     }
 
-    /// Loses the packets that are on the link behind a port at `now`, as a cut does. In a network simulated
-    /// in parts, each part loses its own.
+    /// Loses the packets that are on the link behind a port at `now`, as if the cable were cut. In
+    /// a network simulated in parts, each part loses its own packets.
     ///
     /// # Errors
     /// If the port is not variable.
@@ -115,9 +115,10 @@ impl<P, W: SwitchHalf> Network<P, W> {
         Ok(())
     }
 
-    /// Gives the link behind a port this fraction of its configured rate, from the next packet on, and its
-    /// port that fraction of its own memory, of rate limits and of marking thresholds
-    /// ([`SwitchHalf::on_capacity`]). The memory that a switch shares does not change.
+    /// Sets the rate of the link behind a port to this fraction of its configured rate, from the
+    /// next packet on. The port's own memory, its rate limits and its marking thresholds
+    /// ([`SwitchHalf::on_capacity`]) are scaled by the same fraction. The memory that a switch
+    /// shares does not change.
     ///
     /// # Errors
     /// If the port is not variable, or the fraction is not in (0, 1].
@@ -139,8 +140,8 @@ impl<P, W: SwitchHalf> Network<P, W> {
         Ok(())
     }
 
-    /// Sets random loss or corruption of packets that depart on the link behind a port from now on,
-    /// in that direction alone, or ends it.
+    /// Sets or ends random loss, corruption or reordering of packets that depart on the link behind
+    /// a port from now on, in this direction only.
     ///
     /// # Errors
     /// If the port is not variable.

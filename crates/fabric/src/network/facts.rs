@@ -26,12 +26,13 @@ impl<P, W: SwitchHalf> Network<P, W> {
         self.names.len() as u32
     }
 
-    /// Every egress port: that of link `l` from a to b is `2 l`, from b to a `2 l + 1`.
+    /// Returns every egress port. Link `l` has port `2 l` from a to b, and port `2 l + 1` from b to
+    /// a.
     pub fn ports(&self) -> impl Iterator<Item = PortId> + use<P, W> {
         (0..self.ports.len() as u32).map(PortId::new)
     }
 
-    /// The node that a port belongs to and the one its link leads to.
+    /// Returns the node that a port belongs to and the node that its link leads to.
     #[must_use]
     pub fn port_ends(&self, port: PortId) -> (Node, Node) {
         let (a, b) = self.ends[port.index() / 2];
@@ -54,7 +55,7 @@ impl<P, W: SwitchHalf> Network<P, W> {
         format!("{} -> {}", self.node_name(from), self.node_name(to))
     }
 
-    /// The egress port of a host's NIC, the first one if it has several.
+    /// Returns the egress port of a host's NIC; the first one if the host has several.
     ///
     /// # Panics
     /// If the host does not exist.
@@ -72,8 +73,8 @@ impl<P, W: SwitchHalf> Network<P, W> {
         self.paths.nics(host).iter().map(|(port, _)| *port)
     }
 
-    /// Returns the number of ports by which both ends can be used at the same time: that of the end with fewer, at
-    /// least 1.
+    /// Returns the number of ports that both ends can use at the same time: the smaller number of
+    /// their ports, at least 1.
     #[must_use]
     pub fn common_ports(&self, one: impl Into<Terminal>, other: impl Into<Terminal>) -> u32 {
         self.paths.port_count(one.into()).min(self.paths.port_count(other.into())).max(1)
@@ -105,28 +106,28 @@ impl<P, W: SwitchHalf> Network<P, W> {
         self.ports[port.index()].class_count()
     }
 
-    /// Packets that a failure of the link behind a port has cost, and that count as drops only when their last bit
-    /// would leave: 0 or 1.
+    /// Returns the number of packets that a failure of the link behind a port has lost but that
+    /// count as drops only when their last bit would leave: 0 or 1.
     #[must_use]
     pub fn losing(&self, port: PortId) -> u64 {
         self.ports[port.index()].losing()
     }
 
-    /// Rate of the link behind a port, now.
+    /// Returns the current rate of the link behind a port.
     #[must_use]
     pub fn rate(&self, port: PortId) -> Rate {
         self.ports[port.index()].rate()
     }
 
-    /// Rate of the link behind a port as configured, without its faults.
+    /// Returns the configured rate of the link behind a port, without faults.
     #[must_use]
     pub fn configured_rate(&self, port: PortId) -> Rate {
         self.ports[port.index()].configured_rate()
     }
 
-    /// The most wire bytes that a class of a port has held so far of packets sent in that class: those
-    /// of a class beyond the last, which join the last, do not count. `None` at a FIFO or lazy port,
-    /// which do not count them.
+    /// Returns the maximum number of wire bytes that a class of a port has held so far, of packets
+    /// sent in that class. Packets sent in a class that the port does not have, which join its last
+    /// class, do not count. `None` at a FIFO or lazy port, which does not count them.
     ///
     /// # Panics
     /// If the port counts them and has no such class.
@@ -135,8 +136,9 @@ impl<P, W: SwitchHalf> Network<P, W> {
         self.ports[port.index()].max_own_bytes(class)
     }
 
-    /// The most wire bytes of packets sent in a class beyond the last that have joined this class of a
-    /// port, all while it was never empty. `None` at a FIFO or lazy port.
+    /// Returns the maximum number of wire bytes, of packets sent in a class that the port does not
+    /// have, that have joined this class of a port while it was never empty. `None` at a FIFO or
+    /// lazy port.
     ///
     /// # Panics
     /// If the port counts them and has no such class.
@@ -145,23 +147,23 @@ impl<P, W: SwitchHalf> Network<P, W> {
         self.ports[port.index()].max_foreign_bytes(class)
     }
 
-    /// Returns when the last packet in the port departs; a past time if the port is empty. At other
-    /// than FIFO ports, this takes a step per packet and assumes that no class is paused or
-    /// limited.
+    /// Returns the time at which the last packet in the port departs; a past time if the port is
+    /// empty. Except at FIFO ports, this takes one step per packet and assumes that no class is
+    /// paused or rate-limited.
     #[inline]
     #[must_use]
     pub fn busy_until(&self, port: PortId) -> Time {
         self.ports[port.index()].busy_until()
     }
 
-    /// Occupancy of a port in wire bytes (whole packets, the one in service included). Takes a step
-    /// per packet that departed since the port was offered one.
+    /// Returns the occupancy of a port in wire bytes (whole packets, the one in service included).
+    /// Takes one step per packet that has departed since the last packet was offered to the port.
     #[must_use]
     pub fn queue_bytes(&self, port: PortId, now: Time) -> Bytes {
         Bytes::new(self.ports[port.index()].queued(now).bytes)
     }
 
-    /// Occupancy of a port by one of its classes, in wire bytes.
+    /// Returns the occupancy of a port by one of its classes, in wire bytes.
     ///
     /// # Panics
     /// If the port does not have this class. A FIFO port has one class and ignores the argument.
@@ -170,7 +172,7 @@ impl<P, W: SwitchHalf> Network<P, W> {
         Bytes::new(self.ports[port.index()].class_queued(class, now).bytes)
     }
 
-    /// Bytes in the memory that the ports of a switch share.
+    /// Returns the number of bytes in the memory that the ports of a switch share.
     ///
     /// # Panics
     /// If the switch does not exist.
@@ -185,20 +187,20 @@ impl<P, W: SwitchHalf> Network<P, W> {
         &self.common.counters
     }
 
-    /// Returns the counters of a port up to `now`. Takes a step per packet in the port.
+    /// Returns the counters of a port up to `now`. Takes one step per packet in the port.
     #[must_use]
     pub fn port_counters(&self, port: PortId, now: Time) -> PortCounters {
         self.ports[port.index()].counters(now)
     }
 
-    /// Returns the packets dropped at a port, by reason. A packet whose TTL reached 0 counts at the
-    /// port by which it arrived at the switch.
+    /// Returns the number of packets dropped at a port, by reason. A packet whose TTL reached 0
+    /// counts at the port by which it arrived at the switch.
     #[must_use]
     pub fn drops(&self, port: PortId) -> Drops {
         self.common.drops.at(port)
     }
 
-    /// Returns the counters of one class of a port up to `now`. Takes a step per packet in the
+    /// Returns the counters of one class of a port up to `now`. Takes one step per packet in the
     /// port.
     ///
     /// # Panics
@@ -208,23 +210,25 @@ impl<P, W: SwitchHalf> Network<P, W> {
         self.ports[port.index()].class_counters(class, now)
     }
 
-    /// Lets every port's largest occupancy count from `now` on, as the end of a warm-up needs.
+    /// Restarts the largest occupancy of every port at `now`, for the end of a warm-up.
     pub fn restart_max_queues(&mut self, now: Time) {
         for port in &mut self.ports {
             port.restart_max_queue(now);
         }
     }
 
-    /// Checks that every packet sent was delivered, dropped, or is in a port or on a link: of a network that keeps the packets on
-    /// its links itself ([`Network::fly_packets`]).
+    /// Checks that every packet sent was delivered, dropped, or is in a port or on a link. Valid
+    /// only for a network that keeps the packets on its links itself (see
+    /// [`Network::fly_packets`]).
     ///
     /// # Errors
-    /// With the numbers, if it does not add up.
+    /// Returns the numbers if they do not add up.
     pub fn check_conservation(&self) -> Result<(), String> {
         self.common.counters.check(self.held(), self.common.pool.len() as u64)
     }
 
-    /// The egress ports of a route in order: the first is a host's, the others are switches'.
+    /// Returns the egress ports of a route in order: the first one belongs to a host, all others to
+    /// switches.
     #[must_use]
     pub fn route_ports(&self, route: RouteId) -> Vec<PortId> {
         self.common.routes.ports(route).collect()
@@ -246,9 +250,10 @@ impl<P, W: SwitchHalf> Network<P, W> {
         Ok(path)
     }
 
-    /// Base RTT of a pair: `data` wire bytes there and `ack` wire bytes back, without other packets
-    /// and without processing in the hosts. All shortest paths of the built-in topologies are
-    /// alike; in other topologies the result is that of one of them.
+    /// Returns the base RTT of a pair: `data` wire bytes to the destination and `ack` wire bytes
+    /// back, without other packets and without processing in the hosts. All shortest paths of the
+    /// built-in topologies have the same base RTT; in other topologies the result is that of one of
+    /// the paths.
     ///
     /// # Errors
     /// If no path exists.

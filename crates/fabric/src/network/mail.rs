@@ -22,18 +22,18 @@ pub(super) enum Mail {
     Pause(ClassId, bool),
 }
 
-/// Messages in transit, by port. A `Mail` event is pending if and only if there are any.
+/// Messages in transit to each port. A `Mail` event is pending if and only if a port has messages.
 #[derive(Default)]
 pub(super) struct Mailboxes {
     boxes: Vec<VecDeque<(Time, Mail)>>,
-    /// By port: number of pauses of its last class. A port may have fewer classes than the switch that pauses it; its
-    /// last class then takes the packets of several.
+    /// For each port: number of pauses of its last class. A port may have fewer classes than the
+    /// switch that pauses it; its last class then takes the packets of several classes.
     paused: Vec<u32>,
 }
 
 impl Mailboxes {
-    /// Sends a message that arrives at `port` at `at`, which must not be before the arrival of the
-    /// previous one.
+    /// Sends a message that arrives at `port` at `at`. That must not be before the arrival of the
+    /// previous message.
     pub(super) fn send<S: Schedule>(
         &mut self,
         at: Time,
@@ -52,8 +52,8 @@ impl Mailboxes {
         mailbox.push_back((at, mail));
     }
 
-    /// Records a pause of `class`, or its end, at `port`, whose last class is `last`. A switch ends each pause once.
-    /// Returns the class of the port, and whether it is paused now.
+    /// Records a pause of `class`, or its end, at `port`, whose last class is `last`. A switch ends
+    /// each pause once. Returns the class of the port and whether this class is now paused.
     fn pause(
         &mut self,
         port: PortId,
@@ -69,11 +69,11 @@ impl Mailboxes {
         }
         let pauses = &mut self.paused[port.index()];
         *pauses = if paused { *pauses + 1 } else { pauses.saturating_sub(1) };
-        // A class is numbered in 8 bits.
+        // Class numbers have 8 bits.
         (ClassId::new(last as u8), *pauses > 0)
     }
 
-    /// Packets on their way.
+    /// Returns the number of signals in transit.
     pub(super) fn held(&self) -> u64 {
         let mail = self.boxes.iter().flatten();
         mail.filter(|(_, mail)| matches!(mail, Mail::Signal(_))).count() as u64
@@ -81,7 +81,7 @@ impl Mailboxes {
 }
 
 impl<P, W: SwitchHalf> Network<P, W> {
-    /// Lets every switch pause the ports that fill its memory. Every port must be pausable
+    /// Lets every switch pause the ports that fill its memory. All ports must be pausable
     /// ([`Topology::with_pausable_ports`](crate::Topology::with_pausable_ports)).
     ///
     /// # Errors
@@ -91,7 +91,8 @@ impl<P, W: SwitchHalf> Network<P, W> {
         self.ports().try_for_each(|port| self.check_pausable(port))?;
         for (port, class) in self.ports().flat_map(|p| config.classes.iter().map(move |c| (p, *c)))
         {
-            // A NIC may have one class for all packets: it is paused while any of them is.
+            // A NIC may have one class for all packets, which is paused while any of the switch's
+            // classes is.
             let is_host = matches!(self.port_ends(port).0, Node::Host(_));
             if !is_host && class.index() >= self.class_count(port) {
                 return Err(self.refuse(port, "has no such class to be paused"));
@@ -108,8 +109,8 @@ impl<P, W: SwitchHalf> Network<P, W> {
         self.common.pfc.is_some()
     }
 
-    /// Returns `true` if packets of `class` wait in a port because the class is paused there. At a port with fewer classes,
-    /// the last takes these packets.
+    /// Returns `true` if packets of `class` wait in a port because the class is paused there. At a
+    /// port with fewer classes, the last class takes these packets.
     #[must_use]
     pub fn is_paused(&self, port: PortId, class: ClassId) -> bool {
         self.ports[port.index()].is_paused(class)
@@ -121,9 +122,10 @@ impl<P, W: SwitchHalf> Network<P, W> {
         self.ports[port.index()].has_paused_class()
     }
 
-    /// Sends the pauses and their ends that the last packet or change has caused, in their order: a packet that arrives may
-    /// pause a link, and one that leaves at the same time end the pause. A pause frame precedes all queued packets and is
-    /// not delayed by the packet in service.
+    /// Sends the pauses and ends of pauses that the last packet or change has caused, in their
+    /// order: an arriving packet may pause a link, and a packet that leaves at the same time may
+    /// end the pause. A pause frame precedes all queued packets and is not delayed by the packet in
+    /// service.
     #[cold]
     pub(super) fn send_pauses<S: Schedule>(&mut self, now: Time, schedule: &mut S) {
         let Some(pfc) = &mut self.common.pfc else { return };
@@ -135,11 +137,11 @@ impl<P, W: SwitchHalf> Network<P, W> {
             self.mail.send(at, port, Mail::Pause(class, paused), schedule);
         }
         if let Some(pfc) = &mut self.common.pfc {
-            pfc.due = due; // its memory is used again
+            pfc.due = due; // keeps its memory for reuse
         }
     }
 
-    /// The `Mail` event.
+    /// Handles the `Mail` event.
     pub(super) fn open_mail<S: Schedule>(
         &mut self,
         now: Time,

@@ -1,9 +1,9 @@
-//! A network simulated in several parts, each with its copy of the network.
+//! A network that is simulated in several parts, each of which has a copy of the network.
 //!
 //! Every part is built from the same topology, seed and routes, so that identifiers agree, and uses
 //! only the ports that it owns. A link whose packets may continue through a port of another part is
-//! *shared*. Those packets are handed over between the parts before they arrive, which is possible
-//! during their propagation delay, and arrive at the other part's copy of the link.
+//! *shared*. The parts hand over such packets before they arrive, which is possible during their
+//! propagation delay; they then arrive at the other part's copy of the link.
 
 use apus_cc::{SwitchHalf, Telemetry};
 use apus_units::{PortId, Span, Time};
@@ -16,20 +16,22 @@ use crate::topology::Node;
 
 impl<P, W: SwitchHalf> Network<P, W> {
     /// Shares the link behind `port`, which this part owns: its packets may continue in another
-    /// part. The simulator [keeps them](Schedule::fly), and [hands them over](Self::hand_over) or
-    /// [gives them back](Self::keep) before they arrive. Call it before anything is sent.
+    /// part. The simulator [keeps its packets](Schedule::fly), and [hands them
+    /// over](Self::hand_over) or [returns them](Self::keep) before they arrive. Call it before
+    /// anything is sent.
     pub fn share_link(&mut self, port: PortId) {
         self.ports[port.index()].set_shared();
     }
 
-    /// Returns the time from a packet's departure from `port` to its arrival at the peer: the
-    /// maximum difference in time between the two parts that share the link.
+    /// Returns the time from a packet's departure from `port` to its arrival at the peer: the two
+    /// parts that share the link may differ in time by at most this span.
     #[must_use]
     pub fn delay(&self, port: PortId) -> Span {
         self.ports[port.index()].delay()
     }
 
-    /// Returns the port by which a packet continues at the end of a link: the port of its NIC if the link leads to a host.
+    /// Returns the port by which a packet continues at the end of a link; if the link leads to a
+    /// host, the port of its NIC.
     #[must_use]
     pub fn next_port(&self, flight: &Flight) -> PortId {
         if let Node::Host(_) = self.port_ends(flight.link).1 {
@@ -43,7 +45,7 @@ impl<P, W: SwitchHalf> Network<P, W> {
         }
     }
 
-    /// Gives a packet to another part: `take` gets it with its telemetry.
+    /// Removes a packet that continues in another part, and passes it with its telemetry to `take`.
     pub fn hand_over(
         &mut self,
         packet: PacketRef,
@@ -55,7 +57,7 @@ impl<P, W: SwitchHalf> Network<P, W> {
         self.common.pool.release(packet);
     }
 
-    /// A packet on a shared link stays in this part.
+    /// Returns a packet on a shared link that continues in this part to the link.
     pub fn keep<S: Schedule>(&mut self, flight: &Flight, schedule: &mut S) {
         let bytes = self.common.pool.fields(flight.packet).wire_bytes;
         let port = &mut self.ports[flight.link.index()];
@@ -68,7 +70,7 @@ impl<P, W: SwitchHalf> Network<P, W> {
         self.ports[port.index()].link().prefetch_tail();
     }
 
-    /// A packet that another part handed over arrives behind `port` at `arrives`.
+    /// Adds a packet that another part handed over, which arrives behind `port` at `arrives`.
     pub fn receive<S: Schedule>(
         &mut self,
         port: PortId,
@@ -83,7 +85,8 @@ impl<P, W: SwitchHalf> Network<P, W> {
         self.ports[port.index()].receive(arrives, packet, bytes, schedule);
     }
 
-    /// Returns the number of words of all routes: a route resolved later starts there or later.
+    /// Returns the number of words of all routes: a route that is resolved later starts there or
+    /// behind.
     #[must_use]
     pub fn routes_end(&self) -> RouteId {
         self.common.routes.end()
@@ -92,12 +95,13 @@ impl<P, W: SwitchHalf> Network<P, W> {
     /// Stores a path that another part resolved.
     ///
     /// # Panics
-    /// If all routes together have 2^32 egress ports: those that are found during a run are few.
+    /// If all routes together have 2^32 egress ports or more. Few routes are found during a run.
     pub fn import_route(&mut self, path: &[PortId]) -> RouteId {
         self.common.routes.insert_shared(path).expect("fewer than 2^32 words of routes")
     }
 
-    /// Packets in ports and on links of this part, without those that [fly](Schedule::fly), for the check over all parts.
+    /// Returns the number of packets in ports and on links of this part, without those that the
+    /// simulator [keeps](Schedule::fly), for the check over all parts.
     #[must_use]
     pub fn held(&self) -> u64 {
         self.ports.iter().map(crate::port::Port::held).sum::<u64>() + self.mail.held()

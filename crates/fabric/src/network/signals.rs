@@ -1,8 +1,8 @@
 //! Signals of switches to the sources of packets, sent as separate packets.
 //!
 //! The switch makes a small packet and sends it back along the path that the original packet has
-//! taken so far (Bolt §3.1, §4.1: the mirrored packet, trimmed, its addresses swapped, leaves by
-//! the port at which the original arrived).
+//! taken so far (Bolt §3.1, §4.1: the mirrored packet is trimmed, its addresses are swapped, and it
+//! leaves by the port at which the original arrived).
 
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
@@ -20,14 +20,14 @@ use crate::topology::Node;
 
 /// How signals are sent.
 pub struct Signalling<P> {
-    /// Makes the payload of a signal from that of the packet that met congestion.
+    /// Makes the payload of a signal from the payload of the packet that met congestion.
     pub payload: fn(&P, &Signal) -> P,
-    /// Class of a signal; that of the packet if `None`.
+    /// Class of a signal; the class of the packet if `None`.
     pub class: Option<ClassId>,
     /// Wire bytes of a signal.
     pub wire_bytes: u32,
-    /// The signal reaches the source at once and uses no bandwidth: for studies of the cost of its
-    /// delay (Bolt §2.1.1). Source and switch must belong to the same part.
+    /// Whether the signal reaches the source at once and uses no bandwidth, for studies of the cost
+    /// of its delay (Bolt §2.1.1). Source and switch must belong to the same part.
     pub instant: bool,
 }
 
@@ -39,9 +39,9 @@ impl<P> Clone for Signalling<P> {
 
 impl<P> Copy for Signalling<P> {}
 
-/// Signals due, and how they travel.
+/// Signals due, and how they are sent.
 pub(crate) struct Signals<P> {
-    /// Emptied by the call that fills it.
+    /// Due signals; the call that adds them also removes them.
     pub(crate) due: Vec<(PacketRef, Signal)>,
     /// Signals of a host's own port, to be delivered to that host: the destination of the data
     /// packet, and the payload.
@@ -56,14 +56,14 @@ impl<P> Default for Signals<P> {
 }
 
 impl<P, W: SwitchHalf> Network<P, W> {
-    /// Sets how signals of switches are sent. Without it, a network whose switch halves signal
-    /// panics.
+    /// Sets how signals of switches are sent. Without this call, a network whose switch halves
+    /// signal panics.
     pub fn answer_signals(&mut self, signalling: Signalling<P>) {
         self.common.signals.travel = Some(signalling);
     }
 
-    /// Takes a signal that the port of a host made for a packet that the host has just handed to
-    /// it, with the destination of that packet. The signal is not sent: call this after each
+    /// Returns a signal that the port of a host made for a packet that the host has just sent, with
+    /// the destination of that packet. Such a signal is not sent as a packet: call this after each
     /// [`Network::send`].
     #[inline]
     pub fn take_own_signal(&mut self) -> Option<(HostId, P)> {
@@ -83,14 +83,15 @@ impl<P, W: SwitchHalf> Network<P, W> {
 
     #[cold]
     fn send_signals<S: Schedule>(&mut self, now: Time, schedule: &mut S) {
-        // In their order. A signal that joins a port may let another packet leave it, whose signal is sent first. It causes
-        // no signal itself: halves ignore packets without fields of their algorithm.
+        // In the order of the signals. A signal that joins a port may let another packet leave it,
+        // whose signal is sent first. The signal itself causes no further signal: halves ignore
+        // packets without fields of their algorithm.
         let mut due = core::mem::take(&mut self.common.signals.due);
         for (packet, signal) in due.drain(..) {
             self.send_signal(now, packet, &signal, schedule);
         }
         debug_assert!(self.common.signals.due.is_empty(), "a port has answered");
-        self.common.signals.due = due; // its memory is used again
+        self.common.signals.due = due; // keeps its memory for reuse
     }
 
     fn send_signal<S: Schedule>(
@@ -108,7 +109,7 @@ impl<P, W: SwitchHalf> Network<P, W> {
         );
         let payload = (travel.payload)(self.common.pool.payload(packet), signal);
         let Some(back) = fields.hop.checked_sub(1) else {
-            // Its own host's port: the host needs no packet to know.
+            // A port of the packet's own host: the host learns of it without a packet.
             self.common.signals.own.push_back((fields.dst, payload));
             return;
         };
@@ -135,7 +136,8 @@ impl<P, W: SwitchHalf> Network<P, W> {
             self.mail.send(now, to_source, Mail::Signal(made), schedule);
             return;
         }
-        // A signal that finds no room is counted as a drop; the next packet causes another.
+        // A signal that finds no room is counted as a drop; the next data packet causes another
+        // one.
         let made = InFlight { arrives: now, packet: made, bytes: travel.wire_bytes };
         _ = self.enter_slowly(port, &made, schedule);
     }

@@ -1,9 +1,9 @@
-//! Handles all packets of a time window at once, port by port, instead of event by event.
+//! Handles all packets of a time window together, port by port instead of event by event.
 //!
-//! In a window no longer than the smallest delay of any link, a packet that leaves a port cannot
-//! arrive any more. So all arrivals of the window are known when it begins. If no port affects
-//! another ([`Network::ports_are_independent`]), each port may process its own arrivals in their
-//! order, independently of the other ports, with the same result.
+//! If a window is no longer than the smallest delay of any link, a packet that leaves a port cannot
+//! arrive in the same window. All arrivals of the window are therefore known when it begins. If no
+//! port affects another ([`Network::ports_are_independent`]), each port may process its own
+//! arrivals in their order, independently of all other ports, with the same result.
 
 use apus_cc::SwitchHalf;
 use apus_units::{PortId, Span, Time};
@@ -15,8 +15,8 @@ use crate::routing::forward;
 
 impl<P, W: SwitchHalf> Network<P, W> {
     /// Returns `true` if no event at a port affects another port within the smallest delay of a
-    /// link: ports share no memory, do not pause each other, no switch half sends signals, and switches do
-    /// not choose by loads.
+    /// link. Then ports share no memory and do not pause each other, no switch half sends signals,
+    /// and switches do not choose by loads.
     #[must_use]
     pub fn ports_are_independent(&self) -> bool {
         self.common.pfc.is_none()
@@ -24,21 +24,22 @@ impl<P, W: SwitchHalf> Network<P, W> {
             && self.ports.iter().all(Port::is_independent)
     }
 
-    /// The smallest delay of a link; [`Span::MAX`] if there is none.
+    /// Returns the smallest delay of a link; [`Span::MAX`] if there are no links.
     #[must_use]
     pub fn smallest_delay(&self) -> Span {
         self.ports.iter().map(Port::delay).min().unwrap_or(Span::MAX)
     }
 
-    /// The simulator keeps the packets on links until they arrive ([`Schedule::fly`]), or links keep them and request
-    /// events. Call it before anything is sent.
+    /// Sets which side keeps the packets on links until they arrive: the simulator if `flies` is
+    /// set ([`Schedule::fly`]), otherwise the links, which request events. Call it before anything
+    /// is sent.
     pub fn fly_packets(&mut self, flies: bool) {
         self.ports.iter_mut().for_each(|port| port.fly_packets(flies));
     }
 
-    /// Lets packets that wait at `port` enter its link, as far as they may arrive before `limit`: the port
-    /// [asked](Schedule::serve_by) for it, and asks again. Returns when the next packet enters the link without any further
-    /// event, if one does.
+    /// Lets queued packets of `port` enter its link, as far as they may arrive before `limit`. The
+    /// port has [requested](Schedule::serve_by) this call, and requests it again if needed. Returns
+    /// the time at which the next packet enters the link without any further event, if one does.
     pub fn serve_link<S: Schedule>(
         &mut self,
         port: PortId,
@@ -48,14 +49,15 @@ impl<P, W: SwitchHalf> Network<P, W> {
         self.ports[port.index()].serve_link(limit, &mut self.common, schedule)
     }
 
-    /// A packet that flew reached its host, which must [`Network::take`] or [`Network::release`] it.
+    /// Counts the arrival of a packet that the simulator kept at its host, which must
+    /// [`Network::take`] or [`Network::release`] it.
     #[inline(always)]
     pub fn note_delivered(&mut self) {
         self.common.counters.delivered += 1;
     }
 
-    /// Packets that arrived at switches get their next hop: `leaves` is given each that is not dropped, with its bytes
-    /// and the egress port by which it leaves.
+    /// Advances packets that arrived at switches to their next hops. Calls `leaves` for each packet
+    /// that is not dropped, with its bytes and the egress port by which it leaves.
     #[inline(always)]
     pub fn pass_all<S: Schedule>(
         &mut self,
@@ -81,9 +83,9 @@ impl<P, W: SwitchHalf> Network<P, W> {
         }
     }
 
-    /// Packets that [`Network::pass_all`] sent to a port within a window join it, in order of time; packets of
-    /// the same instant in the order of the links over which they arrived. The last of these packets must arrive
-    /// before any pending event of the port.
+    /// Adds the packets that [`Network::pass_all`] sent to a port within a window, in order of
+    /// time; simultaneous packets in the order of the links over which they arrived. The last of
+    /// these packets must arrive before any pending event of the port.
     #[inline(always)]
     pub fn enter_all<S: Schedule>(
         &mut self,
@@ -107,8 +109,8 @@ impl<P, W: SwitchHalf> Network<P, W> {
         }
     }
 
-    /// Packets join a lazy port, like [`Network::enter_all`].
-    #[inline(never)] // apart from the loop of FIFO ports
+    /// Adds packets to a lazy port, like [`Network::enter_all`].
+    #[inline(never)] // separate from the loop of FIFO ports
     fn enter_all_lazily<S: Schedule>(
         &mut self,
         port: PortId,

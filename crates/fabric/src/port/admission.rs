@@ -1,4 +1,4 @@
-//! A packet joins a port, or is refused.
+//! Admission of packets to a port.
 
 use apus_cc::SwitchHalf;
 use apus_units::{Bytes, Time};
@@ -12,7 +12,8 @@ use crate::network::Common;
 use crate::packet::PacketRef;
 
 impl<W: SwitchHalf> Port<W> {
-    /// Accepts the packet or returns the reason for the drop; the caller then frees the packet.
+    /// Accepts the packet or returns the reason for the drop; in that case the caller frees the
+    /// packet.
     #[inline]
     pub(crate) fn offer<P, S: Schedule>(
         &mut self,
@@ -36,7 +37,8 @@ impl<W: SwitchHalf> Port<W> {
         }
     }
 
-    /// Offers a packet to a port that serves classes; `EVENTS` as in [`service`](super::service).
+    /// Offers a packet to a port that serves several classes; `EVENTS` as in
+    /// [`service`](super::service).
     #[inline(always)]
     fn offer_class<const EVENTS: bool, P, S: Schedule>(
         &mut self,
@@ -46,8 +48,8 @@ impl<W: SwitchHalf> Port<W> {
         common: &mut Common<P>,
         schedule: &mut S,
     ) -> Result<(), DropReason> {
-        // A departure at exactly now counts as departed, in any order of the events of this
-        // instant.
+        // A departure at exactly now counts as departed, independent of the order of simultaneous
+        // events.
         self.serve_until::<EVENTS, P, S>(now, common, schedule);
         let mut sent_in = common.pool.fields(packet).class.index();
         let mut class = sent_in.min(self.classes.len() - 1);
@@ -63,9 +65,10 @@ impl<W: SwitchHalf> Port<W> {
         Ok(())
     }
 
-    /// Accepts a packet like [`Port::accept`] at a port that is served by events, if nothing but a limit can stop it and no
-    /// service is due before. Otherwise returns `false`, and the packet must be [offered](Port::offer); the port may then have
-    /// caught up with a departure that is over, as an offer would have done first.
+    /// Accepts a packet like [`Port::accept`] at a port that is served by events, if only a limit
+    /// can stop the packet and no earlier service is due. Otherwise returns `false`, and the packet
+    /// must be [offered](Port::offer). In that case the port may already have handled the end of
+    /// the last service, which the offer would do first.
     #[inline(always)]
     pub(crate) fn accept_unhindered<P, S: Schedule>(
         &mut self,
@@ -129,7 +132,7 @@ impl<W: SwitchHalf> Port<W> {
         true
     }
 
-    /// A packet that has joined the idle port is served.
+    /// Serves a packet that has joined the idle port.
     #[inline(always)]
     fn serve_alone<S: Schedule>(
         &mut self,
@@ -146,14 +149,15 @@ impl<W: SwitchHalf> Port<W> {
         self.tally.stays(self.free_at.since(now), joined.bytes);
     }
 
-    /// Counts a packet that joins a port of classes.
+    /// Counts a packet that joins a port with several classes.
     #[inline(always)]
     fn note_occupancy_of_classes(&mut self, bytes: u32) {
         self.queue_bytes += u64::from(bytes);
         self.tally.max_queue_bytes = self.tally.max_queue_bytes.max(self.queue_bytes);
     }
 
-    /// A packet joins a class, for which there is room. `own`: it was sent in that class.
+    /// Adds a packet to a class that has room for it. `own` is set if the packet was sent in that
+    /// class.
     #[inline(always)]
     fn join<const EVENTS: bool, P, S: Schedule>(
         &mut self,
@@ -190,8 +194,8 @@ impl<W: SwitchHalf> Port<W> {
         }
     }
 
-    /// Counts a packet that was offered. If there is room for it in a class, and the switch half
-    /// does not drop it, it may join; otherwise it is counted as dropped.
+    /// Counts a packet that was offered. It may join if a class has room for it and the switch half
+    /// does not drop it; otherwise it is counted as dropped.
     #[inline(always)]
     fn admit<P>(
         &mut self,
@@ -212,7 +216,7 @@ impl<W: SwitchHalf> Port<W> {
         admitted
     }
 
-    /// Returns whether there is room for a packet in a class.
+    /// Returns `true` if a class has room for a packet.
     #[inline(always)]
     fn find_room<P>(
         &mut self,
@@ -233,20 +237,20 @@ impl<W: SwitchHalf> Port<W> {
         Err(self.classes[class].refuse(bytes, room))
     }
 
-    /// A packet was dropped that was to join a class, or had joined it.
+    /// Counts the drop of a packet that was about to join a class or had joined it.
     #[cold]
     pub(super) fn count_drop(&mut self, class: usize, bytes: u32) {
         self.tally.dropped.add(bytes);
         self.classes[class].dropped.add(bytes);
     }
 
-    /// Bytes of a class in the port, a packet in service included.
+    /// Returns the bytes of a class in the port, a packet in service included.
     #[inline]
     pub(super) fn bytes_of(&self, class: usize) -> u64 {
         if self.kind == PortKind::Fifo { self.queue_bytes } else { self.classes[class].bytes }
     }
 
-    /// Bytes of a class that are being put on the link.
+    /// Returns the bytes of a class that are in service.
     pub(super) fn served_bytes(&self, class: usize) -> u64 {
         if self.kind == PortKind::Fifo {
             let first = self.link.departure(self.departed as usize);
@@ -256,7 +260,8 @@ impl<W: SwitchHalf> Port<W> {
         if usize::from(served.class) == class { u64::from(served.bytes) } else { 0 }
     }
 
-    /// Wire bytes that have left the port, or are not in it yet: the last `joining`.
+    /// Returns the number of wire bytes that have left the port. Excludes the last `joining` bytes
+    /// offered, which are not in the port yet.
     pub(super) fn sent_bytes(&self, joining: u32) -> Bytes {
         let Count { bytes, .. } = self.tally.offered;
         let lost = self.stops.as_ref().map_or(0, |stops| stops.lost().bytes);

@@ -13,7 +13,7 @@ use crate::counters::{Count, DropReason};
 use crate::packet::PacketRef;
 use crate::scheduler::{BuiltInScheduler, Head, SchedulerKind};
 
-/// A packet that waits for service.
+/// A packet that is queued for service.
 #[derive(Clone, Copy)]
 pub(super) struct Waiting {
     pub(super) packet: PacketRef,
@@ -27,7 +27,7 @@ impl Default for Waiting {
     }
 }
 
-/// A token bucket, stored as the instant at which it will be full: exact in picoseconds, without
+/// A token bucket, stored as the time at which it will be full: exact in picoseconds, without
 /// updates as time passes.
 struct TokenBucket {
     rate: Rate,
@@ -46,7 +46,7 @@ impl TokenBucket {
         self.rate.serialization_time(Bytes::new(bytes))
     }
 
-    /// Changes the rate from `now` on. The tokens that the bucket holds then stay.
+    /// Changes the rate from `now` on; the tokens in the bucket are kept.
     fn set_rate(&mut self, now: Time, rate: Rate) {
         let lacks = u128::from(self.full_at.as_ps().saturating_sub(now.as_ps()));
         let lacks = (lacks * u128::from(self.rate.as_bps())).div_ceil(u128::from(rate.as_bps()));
@@ -54,11 +54,12 @@ impl TokenBucket {
         self.rate = rate;
     }
 
-    /// Returns when the bucket holds tokens for a packet of `bytes`. While filling it lacks
-    /// `rate * (full_at - now)` tokens, and it may lack `burst - bytes`.
+    /// Returns the time at which the bucket holds tokens for a packet of `bytes`. A bucket that is
+    /// not full lacks `rate * (full_at - now)` tokens, and may lack `burst - bytes` to serve the
+    /// packet.
     fn ready_at(&self, bytes: u32) -> Time {
         let may_lack = self.burst.saturating_sub(u64::from(bytes));
-        // Rounded down: never ready before the tokens are there.
+        // Rounded down, so that the packet is never served before its tokens are there.
         let early = (u128::from(may_lack) * 8_000_000_000_000 / u128::from(self.rate.as_bps()))
             .min(u128::from(u64::MAX)) as u64;
         self.full_at.saturating_sub(Span::from_ps(early))
@@ -69,37 +70,38 @@ impl TokenBucket {
     }
 }
 
-/// A class: its queue, its scheduling state and its switch half. Fields that every packet needs come
-/// first. A FIFO port uses only the switch half: its queue is the ring of its link.
+/// A class: its queue, its scheduling state and its switch half. Fields that every packet needs
+/// come first. A FIFO port uses only the switch half; its queue is the ring of its link.
 #[repr(C, align(64))]
 pub(super) struct Class<W> {
-    /// Packets that wait, without the one in service.
+    /// Queued packets, without the one in service.
     pub(super) queue: Ring<Waiting>,
-    /// Bytes in the port, a packet in service included, as far as the port has caught up.
+    /// Bytes in the port, a packet in service included, as of the time up to which the port has
+    /// been updated.
     pub(super) bytes: u64,
-    /// Packets of the class that were to go out through the port.
+    /// Packets of the class that were offered to the port.
     pub(super) offered: Count,
     bucket: Option<Box<TokenBucket>>,
     pub(super) paused: bool,
-    /// Packets without room are trimmed.
+    /// Whether packets without room are trimmed.
     pub(super) trims: bool,
-    /// If no packet waits and nothing can stop the port, a packet is served as it joins: the class has no
-    /// limit of its rate, and its switch half does not see packets that leave.
+    /// Whether a packet is served as it joins if no other packet is queued and nothing can stop the
+    /// port: the class has no rate limit, and its switch half does not see leaving packets.
     pub(super) prompt: bool,
-    /// Index of its level.
+    /// Index of the class's priority level.
     pub(super) level: u8,
-    /// Times that it was paused.
+    /// Number of times the class was paused.
     pub(super) pauses: u32,
     limit: u64,
     limit_packets: u64,
     /// Packets dropped at the port.
     pub(super) dropped: Count,
-    /// Bytes of packets that were sent in this class, now and at most. Counted by ports of kind
-    /// [`PortKind::Event`], like the next two.
+    /// Current and maximum bytes of packets that were sent in this class. These two fields and the
+    /// next two are counted only by ports of kind [`PortKind::Event`].
     pub(super) own_bytes: u64,
     pub(super) max_own_bytes: u64,
-    /// Bytes of packets that were sent in a class that the port does not have and joined this one
-    /// since it was empty last, now and at most.
+    /// Current and maximum bytes of packets that were sent in a class that the port does not have,
+    /// and that joined this class since it was last empty.
     foreign_bytes: u64,
     pub(super) max_foreign_bytes: u64,
     pub(super) algorithm: W,
@@ -134,8 +136,8 @@ impl<W: SwitchHalf> Class<W> {
         }
     }
 
-    /// Sets its limit in bytes. The link has this fraction of its rate from `now` on: rate limits and thresholds scale
-    /// alike.
+    /// Sets the limit of the class in bytes. The link has this fraction of its rate from `now` on;
+    /// rate limits and thresholds scale with it.
     pub(super) fn set_capacity(&mut self, now: Time, limit: u64, fraction: f64) {
         self.limit = limit;
         if let Some(bucket) = &mut self.bucket {
@@ -144,32 +146,32 @@ impl<W: SwitchHalf> Class<W> {
         self.algorithm.on_capacity(fraction);
     }
 
-    /// Returns the most bytes of the class.
+    /// Returns the maximum number of bytes of the class.
     pub(super) fn limit(&self) -> u64 {
         self.limit
     }
 
-    /// Returns `true` if the class has its own limit.
+    /// Returns `true` if the class has a limit of its own.
     pub(super) fn is_limited(&self) -> bool {
         self.limit < u64::MAX || self.limit_packets < u64::from(u32::MAX)
     }
 
-    /// Returns `true` if its own limits leave room for a packet.
+    /// Returns `true` if the class's own limits leave room for a packet.
     pub(super) fn has_room(&self, bytes: u32) -> bool {
         (self.queue.len() as u64) < self.limit_packets
             && self.bytes + u64::from(bytes) <= self.limit
     }
 
-    /// Reports to the switch half that a packet found no room. `in_port`: there was room for it in
-    /// the port, but not in the class.
+    /// Reports to the switch half that a packet found no room. `in_port` is set if the port had
+    /// room for it, but the class had not.
     #[cold]
     pub(super) fn refuse(&mut self, bytes: u32, in_port: bool) -> DropReason {
         self.algorithm.on_refused(Bytes::new(u64::from(bytes)));
         if in_port && self.bucket.is_some() { DropReason::RateLimit } else { DropReason::Buffer }
     }
 
-    /// Counts a packet that is about to join by the class in which it was sent: this one, or one
-    /// that the port does not have.
+    /// Counts a packet that is about to join, according to the class in which it was sent: this
+    /// class, or one that the port does not have.
     pub(super) fn note_joining(&mut self, bytes: u32, own: bool) {
         if self.bytes == 0 {
             self.foreign_bytes = 0;
@@ -183,14 +185,14 @@ impl<W: SwitchHalf> Class<W> {
         }
     }
 
-    /// Returns the first packet that waits.
+    /// Returns the first queued packet.
     #[inline(always)]
     pub(super) fn first(&self) -> Option<Head> {
         self.queue.front().map(|waiting| Head { bytes: waiting.bytes })
     }
 
-    /// Returns the first packet if it may be served. `not_before` becomes the time from which there
-    /// are tokens for it, if that is in the future.
+    /// Returns the first packet if it may be served. If its tokens will be available only in the
+    /// future, sets `not_before` to that time.
     #[inline(always)]
     pub(super) fn head(&self, now: Time, not_before: &mut Option<Time>) -> Option<Head> {
         let bytes = self.queue.front().filter(|_| !self.paused)?.bytes;
@@ -204,7 +206,7 @@ impl<W: SwitchHalf> Class<W> {
         Some(Head { bytes })
     }
 
-    /// Takes the first packet, which is served from `now` on.
+    /// Removes the first packet, which is in service from `now` on.
     #[inline(always)]
     pub(super) fn take(&mut self, now: Time) -> Waiting {
         let Some(&served) = self.queue.front() else {
@@ -218,35 +220,35 @@ impl<W: SwitchHalf> Class<W> {
     }
 }
 
-/// The classes of one priority.
+/// The classes of one priority level.
 #[derive(Clone)]
 pub(super) struct Level {
     priority: u8,
-    /// The number of the first class.
+    /// Number of the first class.
     first: u8,
-    /// If there are several classes: how one is chosen.
+    /// State of the choice, if there are several classes.
     several: Option<Box<Several>>,
 }
 
-/// Several classes of one priority.
+/// Several classes of one priority level.
 #[derive(Clone)]
 struct Several {
     scheduler: BuiltInScheduler,
-    /// Their numbers, ascending.
+    /// Numbers of the classes, ascending.
     classes: Box<[u8]>,
     /// The first packets of the classes, for the scheduler.
     heads: Box<[Option<Head>]>,
 }
 
 impl Level {
-    /// Returns the levels of these classes, the one that is served first first.
+    /// Returns the priority levels of these classes, in the order of service.
     pub(super) fn all<W>(classes: &[ClassConfig<W>], scheduler: SchedulerKind) -> Box<[Self]> {
         let mut priorities: Vec<u8> = classes.iter().map(|class| class.priority).collect();
         priorities.sort_unstable();
         priorities.dedup();
         let level = |priority| {
             let of_level = classes.iter().enumerate().filter(|(_, c)| c.priority == priority);
-            // A class is numbered in 8 bits.
+            // Class numbers have 8 bits.
             let (numbers, weights): (Vec<u8>, Vec<u32>) =
                 of_level.map(|(number, class)| (number as u8, class.weight)).unzip();
             let several = (numbers.len() > 1).then(|| {
@@ -261,7 +263,8 @@ impl Level {
         priorities.into_iter().map(level).collect()
     }
 
-    /// Returns the number of the class to be served next, of those that have a packet by `head`; `None` if none has.
+    /// Returns the number of the class to be served next, among the classes for which `head`
+    /// returns a packet; `None` if there is no such class.
     #[inline(always)]
     pub(super) fn choose(&mut self, mut head: impl FnMut(usize) -> Option<Head>) -> Option<usize> {
         if let Some(several) = &mut self.several {
@@ -271,7 +274,7 @@ impl Level {
         head(class).map(|_| class)
     }
 
-    /// Notes that a packet of a class is served, the only one at the port.
+    /// Records that a packet of a class is served, the only one at the port.
     #[inline]
     pub(super) fn note_sole(&mut self, class: usize, bytes: u32) {
         if let Some(several) = &mut self.several
@@ -281,12 +284,12 @@ impl Level {
         }
     }
 
-    /// Returns `true` if a scheduler chooses among its classes.
+    /// Returns `true` if a scheduler chooses among the classes of the level.
     pub(super) fn has_scheduler(&self) -> bool {
         self.several.is_some()
     }
 
-    /// Returns `true` if no packet of its classes waits.
+    /// Returns `true` if no packet of the level's classes is queued.
     #[inline(always)]
     pub(super) fn is_empty<W>(&self, classes: &[Class<W>]) -> bool {
         match &self.several {
@@ -297,7 +300,7 @@ impl Level {
         }
     }
 
-    /// A packet joins the empty port: it begins a new busy period.
+    /// Begins a new busy period when a packet joins the empty port.
     #[inline]
     pub(super) fn on_idle(&mut self) {
         if let Some(several) = &mut self.several {
@@ -305,7 +308,7 @@ impl Level {
         }
     }
 
-    /// Returns the number of the class, if there is only one.
+    /// Returns the number of the level's class, if there is only one.
     pub(super) fn only_class(&self) -> usize {
         usize::from(self.first)
     }

@@ -1,5 +1,5 @@
-//! What may stop or delay the packets of a port: pauses, failures, rates and impairments of its
-//! link, and memory that it shares.
+//! State and events that may stop or delay the packets of a port: pauses, failures, link rates and
+//! impairments, and shared memory.
 
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
@@ -17,20 +17,21 @@ use crate::impairment::{Fate, Impairment};
 use crate::network::Common;
 use crate::packet::PacketRef;
 
-/// What may stop or delay the packets of a port of kind [`PortKind::Event`](crate::PortKind::Event).
+/// State that may stop or delay the packets of a port of kind
+/// [`PortKind::Event`](crate::PortKind::Event).
 pub(super) struct Stops {
-    /// The switch whose memory stores the packets, and the threshold over its free part.
+    /// The switch whose memory stores the packets, and the factor alpha of the threshold.
     memory: Option<(SwitchId, f64)>,
     pub(super) pausable: bool,
     pub(super) variable: bool,
     pub(super) up: bool,
     impairment: Option<Impairment>,
-    /// Packets that had left when the impairment dropped them, of the port and of each class.
+    /// Packets that the impairment dropped after they had left, for the port and for each class.
     lost: (Count, Box<[Count]>),
     /// Rate and bytes of the port, and bytes of each class, as configured.
     configured: (Rate, u64, Box<[u64]>),
-    /// Packets that have departed and are held back, with the time at which each enters the link,
-    /// which never decreases. A `Held` event is pending if and only if there are any.
+    /// Packets that have departed and are held back, with the time at which each enters the link.
+    /// These times never decrease. A `Held` event is pending if and only if packets are held back.
     held_back: VecDeque<(Time, PacketRef, u32)>,
 }
 
@@ -54,12 +55,12 @@ impl Stops {
         Self { memory, pausable, variable, up: true, impairment, lost, configured, held_back }
     }
 
-    /// Rate of the port as configured.
+    /// Returns the configured rate of the port.
     pub(super) fn configured_rate(&self) -> Rate {
         self.configured.0
     }
 
-    /// Returns `true` if nothing may stop packets, and no other port counts them.
+    /// Returns `true` if nothing may stop packets, and no other port counts their bytes.
     pub(super) fn are_none(&self) -> bool {
         self.memory.is_none() && !self.variable && !self.pausable
     }
@@ -69,22 +70,23 @@ impl Stops {
         self.memory.is_some()
     }
 
-    /// Packets that had left when the link lost them.
+    /// Returns the packets that the link lost after they had left.
     pub(super) fn lost(&self) -> Count {
         self.lost.0
     }
 
-    /// Packets of a class that had left when the link lost them.
+    /// Returns the packets of a class that the link lost after they had left.
     pub(super) fn lost_of(&self, class: ClassId) -> Count {
         self.lost.1[class.index()]
     }
 
-    /// Packets held back.
+    /// Returns the number of packets held back.
     pub(super) fn held(&self) -> usize {
         self.held_back.len()
     }
 
-    /// Returns `true` if a queue that holds `queue` bytes may take a packet.
+    /// Returns `true` if the shared memory has room for a packet in a queue that holds `queue`
+    /// bytes.
     #[inline]
     pub(super) fn has_room(&self, queue: u64, bytes: u32, shared: &[SharedBuffer]) -> bool {
         self.memory.is_none_or(|(switch, alpha)| {
@@ -92,12 +94,13 @@ impl Stops {
         })
     }
 
-    /// Returns the fair share of a queue in the shared memory; `None` if the memory is the port's own.
+    /// Returns the fair share of a queue in the shared memory; `None` if the port has its own
+    /// memory.
     pub(super) fn fair_share(&self, shared: &[SharedBuffer]) -> Option<f64> {
         self.memory.map(|(switch, alpha)| shared[switch.index()].fair_share(alpha))
     }
 
-    /// A packet enters the memory.
+    /// Reserves memory for a packet.
     #[inline]
     pub(super) fn reserve(&self, bytes: u32, shared: &mut [SharedBuffer]) {
         if let Some((switch, _)) = self.memory {
@@ -105,7 +108,7 @@ impl Stops {
         }
     }
 
-    /// A packet leaves the memory.
+    /// Releases the memory of a packet.
     #[inline]
     fn release(&self, bytes: u32, shared: &mut [SharedBuffer]) {
         if let Some((switch, _)) = self.memory {
@@ -113,8 +116,8 @@ impl Stops {
         }
     }
 
-    /// Keeps a packet that departs at `departs` from the link for `delay`. Returns the time of the
-    /// `Held` event, if it has to be requested.
+    /// Delays a packet that departs at `departs` by `delay` before it enters the link. Returns the
+    /// time of the `Held` event, if that must be requested.
     fn hold_back(&mut self, served: &InService, departs: Time, delay: Span) -> Option<Time> {
         let last = self.held_back.back().map_or(Time::ZERO, |held| held.0);
         let enters = departs.saturating_add(delay).max(last);
@@ -125,7 +128,8 @@ impl Stops {
 }
 
 impl<W: SwitchHalf> Port<W> {
-    /// A packet whose service has ended leaves the port for the link, if that was not certain before.
+    /// Moves a packet whose service has ended from the port to the link, unless that was already
+    /// done when its service began.
     pub(super) fn depart<P, S: Schedule>(
         &mut self,
         served: &InService,
@@ -159,8 +163,8 @@ impl<W: SwitchHalf> Port<W> {
         }
     }
 
-    /// The `Held` event: puts the oldest packet held back on the link, behind the packets that
-    /// overtook it.
+    /// Handles the `Held` event: puts the oldest packet held back on the link, behind the packets
+    /// that overtook it.
     pub(crate) fn on_held<S: Schedule>(&mut self, now: Time, schedule: &mut S) {
         let Some(stops) = &mut self.stops else { return };
         let held = stops.held_back.pop_front();
@@ -173,7 +177,7 @@ impl<W: SwitchHalf> Port<W> {
         }
     }
 
-    /// Pauses a class or lets it go on. A packet in service finishes.
+    /// Pauses or resumes a class. A packet in service finishes.
     pub(crate) fn set_paused<P, S: Schedule>(
         &mut self,
         now: Time,
@@ -202,8 +206,9 @@ impl<W: SwitchHalf> Port<W> {
         self.byte_time = rate.whole_byte_time();
     }
 
-    /// Gives the link this fraction of its rate from the next packet on, and the port that of its own memory:
-    /// limits in bytes and thresholds of switch halves. The memory of a switch does not change.
+    /// Sets the link to this fraction of its rate from the next packet on, and scales the port's
+    /// own memory accordingly: limits in bytes and thresholds of switch halves. The memory of a
+    /// switch does not change.
     pub(crate) fn set_capacity<P, S: Schedule>(
         &mut self,
         now: Time,
@@ -220,14 +225,16 @@ impl<W: SwitchHalf> Port<W> {
         for (class, limit) in self.classes.iter_mut().zip(of_classes) {
             class.set_capacity(now, bytes_of(*limit, fraction), fraction);
         }
-        // Tokens for the first packet of a class with a rate limit are there at another time.
+        // The tokens for the first packet of a rate-limited class are now available at another
+        // time.
         if self.wake_armed {
             schedule.cancel(FabricEvent::Wake(self.id()));
             self.on_wake(now, common, schedule);
         }
     }
 
-    /// Returns the packets that are lost but not yet counted as drops: that which was in service when the link failed.
+    /// Returns the number of packets that are lost but not yet counted as drops: a packet that was
+    /// in service when the link failed.
     pub(crate) fn losing(&self) -> u64 {
         u64::from(self.in_service.bytes != 0 && self.in_service.lost)
     }
@@ -296,7 +303,7 @@ impl<W: SwitchHalf> Port<W> {
         }
     }
 
-    /// Drops an accepted packet because of the state of the link.
+    /// Drops an accepted packet because of a fault of the link.
     fn lose<P>(&mut self, class: usize, lost: Waiting, reason: DropReason, common: &mut Common<P>) {
         self.count_drop(class, lost.bytes);
         common.discard(self.id(), lost.packet, reason);
@@ -308,7 +315,7 @@ pub(super) fn rate_of(rate: Rate, fraction: f64) -> Rate {
     Rate::from_bps(((rate.as_bps() as f64 * fraction) as u64).max(1))
 }
 
-/// Returns this fraction of a limit; of no limit, none.
+/// Returns this fraction of a limit; an unlimited value stays unlimited.
 fn bytes_of(limit: u64, fraction: f64) -> u64 {
     if limit == u64::MAX { limit } else { (limit as f64 * fraction) as u64 }
 }

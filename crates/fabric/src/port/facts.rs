@@ -1,4 +1,4 @@
-//! Read access to a port, which may not have caught up with `now`.
+//! Read access to a port, which may not have been updated to `now` yet.
 
 use alloc::vec::Vec;
 
@@ -20,12 +20,12 @@ impl<W: SwitchHalf> Port<W> {
         self.rate
     }
 
-    /// Rate of the link as configured, without its faults.
+    /// Returns the configured rate of the link, without faults.
     pub(crate) fn configured_rate(&self) -> Rate {
         self.stops.as_ref().map_or(self.rate, |stops| stops.configured_rate())
     }
 
-    /// Time from a packet's departure to its arrival at the peer.
+    /// Returns the time from a packet's departure to its arrival at the peer.
     pub(crate) fn delay(&self) -> Span {
         self.link.delay()
     }
@@ -34,12 +34,12 @@ impl<W: SwitchHalf> Port<W> {
         self.classes.len()
     }
 
-    /// Returns `true` if its classes may be paused.
+    /// Returns `true` if classes of the port may be paused.
     pub(crate) fn is_pausable(&self) -> bool {
         self.stops.as_ref().is_some_and(|stops| stops.pausable)
     }
 
-    /// Returns `true` if this class, or the last one if there are fewer, is paused.
+    /// Returns `true` if this class is paused; the last one if the port has fewer classes.
     pub(crate) fn is_paused(&self, class: ClassId) -> bool {
         let own = self.classes.get(class.index()).or(self.classes.last());
         own.is_some_and(|class| class.paused)
@@ -49,26 +49,28 @@ impl<W: SwitchHalf> Port<W> {
         self.classes.iter().any(|class| class.paused)
     }
 
-    /// Returns `true` if its link may fail, lose packets and change its rate.
+    /// Returns `true` if the link may fail, lose packets and change its rate.
     pub(crate) fn is_variable(&self) -> bool {
         self.stops.as_ref().is_some_and(|stops| stops.variable)
     }
 
-    /// Returns `true` if no event at this port affects another port: it shares no memory, and no
-    /// switch half sends signals.
+    /// Returns `true` if no event at this port affects another port: the port shares no memory, and
+    /// no switch half sends signals.
     pub(crate) fn is_independent(&self) -> bool {
         self.stops.as_ref().is_none_or(|stops| !stops.shares_memory())
             && !self.classes.iter().any(|class| class.algorithm.signals())
     }
 
-    /// Returns when the last packet in the port departs if no class is paused or limited.
+    /// Returns the time at which the last packet in the port departs, if no class is paused or
+    /// rate-limited.
     pub(crate) fn busy_until(&self) -> Time {
         let waiting = self.classes.iter().flat_map(|class| class.queue.iter());
         waiting.fold(self.free_at, |time, packet| time + self.serialization_time(packet.bytes))
     }
 
-    /// Returns the part of its room that these bytes take: of the limit of `class`, or of the fair share of a shared memory if that is
-    /// lower. 0 without a limit.
+    /// Returns the fraction of the available room that these bytes take. The room is the limit of
+    /// `class`, or the fair share of a shared memory if that is lower; without a limit the fraction
+    /// is about 0.
     pub(crate) fn fill(&self, class: ClassId, bytes: u64, shared: &[SharedBuffer]) -> f64 {
         let own = self.classes.get(class.index()).or(self.classes.last());
         let limit = own.map_or(self.limit, |own| own.limit().min(self.limit)) as f64;
@@ -76,12 +78,12 @@ impl<W: SwitchHalf> Port<W> {
         bytes as f64 / share.map_or(limit, |share| limit.min(share))
     }
 
-    /// Returns `true` if its link carries packets.
+    /// Returns `true` if the link is up.
     pub(crate) fn is_up(&self) -> bool {
         self.stops.as_ref().is_none_or(|stops| stops.up)
     }
 
-    /// Packets in the port.
+    /// Returns the packets in the port.
     pub(crate) fn queued(&self, now: Time) -> Count {
         let of_link = (self.link.len() as u64) - u64::from(self.departed);
         let mut queued = Count {
@@ -96,14 +98,15 @@ impl<W: SwitchHalf> Port<W> {
         self.classes.iter().map(|class| class.queue.len() as u64).sum()
     }
 
-    /// Calls `each` with the number of the class and the bytes of each packet that has left by `now`
-    /// though the port still counts it.
+    /// Calls `each` with the class number and the bytes of each packet that has left by `now` but
+    /// is still counted by the port.
     fn left_by(&self, now: Time, mut each: impl FnMut(usize, u32)) {
         let departures = self.link.departures_from(self.departed as usize);
         for (_, bytes) in departures.take_while(|(departs, _)| *departs <= now) {
             each(0, bytes);
         }
-        // A packet that a failure of the link has met is dropped when its service ends.
+        // A packet in service that is lost by a failure of the link is dropped when its service
+        // ends.
         if self.in_service.bytes > 0 && !self.in_service.lost && self.free_at <= now {
             each(usize::from(self.in_service.class), self.in_service.bytes);
         }
@@ -112,8 +115,9 @@ impl<W: SwitchHalf> Port<W> {
         }
     }
 
-    /// Packets that wait at a port that has not caught up with `now`, and have left by then: the number of the class, the
-    /// bytes and the departure of each. Changes nothing: the services are rehearsed.
+    /// Returns the class number, bytes and departure of each packet that is still queued in the
+    /// state of the port but will have left by `now`. Changes nothing: the services are computed on
+    /// a copy.
     fn served_by(&self, now: Time) -> Vec<(usize, u32, Time)> {
         let mut served = Vec::new();
         if self.kind != PortKind::Lazy || self.waiting == 0 || self.free_at > now {
@@ -137,10 +141,10 @@ impl<W: SwitchHalf> Port<W> {
         served
     }
 
-    /// Packets of one class in the port.
+    /// Returns the packets of one class in the port.
     ///
     /// # Panics
-    /// If there is no such class. A FIFO port has one and ignores the argument.
+    /// If there is no such class. A FIFO port has one class and ignores the argument.
     pub(crate) fn class_queued(&self, class: ClassId, now: Time) -> Count {
         if self.kind == PortKind::Fifo {
             return self.queued(now);
@@ -172,13 +176,15 @@ impl<W: SwitchHalf> Port<W> {
         ClassCounters::new(own.offered, [own.dropped, lost], queued)
     }
 
-    /// The most bytes of packets sent in a class that it has held, if the port counts them.
+    /// Returns the maximum number of bytes of packets sent in a class that the class has held, if
+    /// the port counts them.
     pub(crate) fn max_own_bytes(&self, class: ClassId) -> Option<Bytes> {
         self.stops.as_ref().map(|_| Bytes::new(self.classes[class.index()].max_own_bytes))
     }
 
-    /// The most bytes of packets sent in a class that the port does not have that have joined this
-    /// one while it was never empty, if the port counts them.
+    /// Returns the maximum number of bytes, of packets sent in a class that the port does not have,
+    /// that have joined this class while it was never empty; `None` if the port does not count
+    /// them.
     pub(crate) fn max_foreign_bytes(&self, class: ClassId) -> Option<Bytes> {
         self.stops.as_ref().map(|_| Bytes::new(self.classes[class.index()].max_foreign_bytes))
     }
@@ -192,7 +198,7 @@ impl<W: SwitchHalf> Port<W> {
                 tally.stays_less(departs.since(now), bytes);
             }
         } else {
-            // Packets that wait stay until now, or until they left.
+            // Queued packets stay until now, or until they left.
             for packet in self.classes.iter().flat_map(|class| class.queue.iter()) {
                 tally.leaves(now, packet.bytes);
             }
@@ -212,15 +218,15 @@ impl<W: SwitchHalf> Port<W> {
         counters
     }
 
-    /// Lets the largest occupancy count from `now` on.
+    /// Restarts the largest occupancy at `now`.
     pub(crate) fn restart_max_queue(&mut self, now: Time) {
         self.note_largest(self.queued(now).bytes, 0);
     }
 
-    /// Packets in the port and on the link behind it.
+    /// Returns the number of packets in the port and on the link behind it.
     pub(crate) fn held(&self) -> u64 {
         let held_back = self.stops.as_ref().map_or(0, |stops| stops.held());
-        // A packet in service may be in the link's ring already.
+        // A packet in service may already be in the link's ring.
         let served = u64::from(self.in_service.bytes > 0 && !self.certain);
         self.waiting_packets() + served + (held_back + self.link.held()) as u64
     }

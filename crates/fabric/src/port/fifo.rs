@@ -1,8 +1,9 @@
-//! A port of one class, which knows the departure of a packet when the packet arrives.
+//! A port with one class, which computes the departure of a packet when the packet arrives.
 //!
-//! Packets enter the link's ring when they are accepted; a cursor into the ring
-//! ([`Port::departed`]) separates the packets on the link from those still in the port. If the simulator keeps the packets on
-//! links, the ring has only the departures of those still in the port.
+//! Packets enter the link's ring when they are accepted. A cursor into the ring
+//! ([`Port::departed`]) separates the packets on the link from those still in the port. If the
+//! simulator keeps the packets on links, the ring contains only the departures of those still in
+//! the port.
 
 use apus_cc::SwitchHalf;
 use apus_units::{Bytes, Span, Time};
@@ -12,13 +13,14 @@ use crate::config::PortKind;
 use crate::event::Schedule;
 
 impl<W: SwitchHalf> Port<W> {
-    /// Accepts a packet if the port is a FIFO port without switch half and has room for it: almost all
-    /// packets of most runs. Otherwise returns `false`, and the packet must be [offered](Port::offer).
+    /// Accepts a packet if the port is a FIFO port without switch half and has room for the packet:
+    /// almost all packets of most runs. Otherwise returns `false`, and the packet must be
+    /// [offered](Port::offer).
     #[inline(always)]
     pub(crate) fn accept<S: Schedule>(&mut self, packet: &InFlight, schedule: &mut S) -> bool {
         let bytes = packet.bytes;
         let wait = self.free_at.since(packet.arrives);
-        // If the port is calm, the cursor may lag.
+        // In a calm port the cursor need not be exact.
         if wait >= self.calm || bytes > self.largest {
             if !self.simple {
                 return false;
@@ -34,7 +36,7 @@ impl<W: SwitchHalf> Port<W> {
         true
     }
 
-    /// Adds an accepted packet to the ring, which waits this long for the link.
+    /// Adds an accepted packet, which waits for the link for this long, to the ring.
     #[inline(always)]
     pub(super) fn append<S: Schedule>(
         &mut self,
@@ -71,7 +73,8 @@ impl<W: SwitchHalf> Port<W> {
         }
     }
 
-    /// A packet is about to be accepted, which may be the largest, or make the queue the longest.
+    /// Updates the maxima for a packet that is about to be accepted. It may be the largest so far,
+    /// or make the queue the longest so far.
     #[inline(always)]
     pub(super) fn note_occupancy(&mut self, bytes: u32) {
         let queue_bytes = self.queue_bytes + u64::from(bytes);
@@ -80,8 +83,8 @@ impl<W: SwitchHalf> Port<W> {
         }
     }
 
-    /// Sets the largest occupancy so far, or records that a packet is the largest so far, and
-    /// computes how long the port is calm.
+    /// Sets the largest occupancy so far, or records that a packet is the largest so far. Then
+    /// computes the limit of the wait below which the port is calm.
     #[inline(never)]
     pub(super) fn note_largest(&mut self, queue_bytes: u64, bytes: u32) {
         self.tally.max_queue_bytes = queue_bytes;
@@ -89,12 +92,14 @@ impl<W: SwitchHalf> Port<W> {
             return;
         }
         self.largest = self.largest.max(bytes);
-        // The packets that wait for the link take the time until `free_at` on it; in addition there are
-        // at most the packet in service and the new packet, each no larger than the largest so far.
+        // The packets that wait for the link need the time until `free_at`. In addition the port
+        // holds at most the packet in service and the new packet, each no larger than the largest
+        // so far.
         let largest = u64::from(self.largest);
         let calm = self.simple && queue_bytes >= largest;
         let room = queue_bytes.saturating_sub(2 * largest);
-        // Rounded up: less than this is less than `room` bytes take. Without room at least for an idle link.
+        // Rounded up, so that a shorter wait corresponds to fewer than `room` bytes. Without room,
+        // the port is calm only while its link is idle.
         let time = self.rate.serialization_time(Bytes::new(room)).max(Span::from_ps(1));
         self.calm = if calm { time } else { Span::ZERO };
     }

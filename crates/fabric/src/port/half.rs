@@ -1,4 +1,4 @@
-//! Switch halves see packets that join a port or are about to leave it.
+//! Calls of switch halves for packets that join a port or are about to leave it.
 
 use apus_cc::{Ecn, PortView, Signal, SwitchHalf, Verdict};
 use apus_units::{Bytes, ClassId, Time};
@@ -10,8 +10,8 @@ use crate::network::Common;
 use crate::packet::PacketRef;
 
 impl<W: SwitchHalf> Port<W> {
-    /// Shows the half of its class a packet that has room, and applies its verdict: it may change
-    /// the packet, drop it or signal its source.
+    /// Shows a packet for which there is room to the switch half of its class, and applies the
+    /// verdict: the half may change the packet, drop it or signal its source.
     pub(super) fn show_joining<P>(
         &mut self,
         now: Time,
@@ -36,7 +36,7 @@ impl<W: SwitchHalf> Port<W> {
         Ok(())
     }
 
-    /// Shows the switch half of its class a packet that is about to leave.
+    /// Shows a packet that is about to leave to the switch half of its class.
     pub(super) fn show_leaving<P>(
         &mut self,
         now: Time,
@@ -54,8 +54,8 @@ impl<W: SwitchHalf> Port<W> {
         note_signal(verdict, packet, &mut common.signals.due);
     }
 
-    /// Calls the switch half of a class with the view of the port, in which the last `joining` bytes
-    /// offered are not included and `leaving` bytes are no longer.
+    /// Calls the switch half of a class with a view of the port. The view excludes the last
+    /// `joining` bytes offered and the `leaving` bytes.
     fn show<R>(
         &mut self,
         now: Time,
@@ -73,7 +73,7 @@ impl<W: SwitchHalf> Port<W> {
         let view = PortView {
             now,
             link_rate: self.rate,
-            // At most 256 classes (`PortConfig::check`).
+            // A port has at most 256 classes (`PortConfig::check`).
             class: ClassId::new(class as u8),
             class_bytes: Bytes::new(class_bytes),
             queue_bytes: Bytes::new(self.queue_bytes - leaving),
@@ -90,7 +90,7 @@ impl<W: SwitchHalf> Port<W> {
     }
 }
 
-/// Keeps a signal that a switch half sends to the source of a packet.
+/// Stores a signal that a switch half sends to the source of a packet.
 fn note_signal(
     verdict: Verdict,
     packet: PacketRef,

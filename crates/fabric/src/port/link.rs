@@ -8,17 +8,17 @@ use crate::event::{FabricEvent, Flight, Leads, Schedule};
 use crate::packet::PacketRef;
 use crate::topology::Node;
 
-/// Slots of a new ring of packets: a port that is used once is mostly used again.
+/// Initial number of slots of a ring of packets: a port that is used once is mostly used again.
 pub(super) const FIRST_SLOTS: u32 = 4;
 
-/// A packet with known arrival time at the end of a link.
+/// A packet with a known arrival time at the end of a link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct InFlight {
     /// Time of the arrival.
     pub arrives: Time,
     /// The packet.
     pub packet: PacketRef,
-    /// Its wire bytes.
+    /// Wire bytes of the packet.
     pub bytes: u32,
 }
 
@@ -29,22 +29,23 @@ impl Default for InFlight {
     }
 }
 
-/// A link. An `Arrival` event is pending if and only if it holds a packet that arrives.
+/// A link. An `Arrival` event is pending if and only if the link holds a packet that arrives here.
 ///
-/// If its packets *fly*, the simulator keeps them: until they arrive if the whole network does, or until the next end of a
-/// window if the link is *shared*, because some of them continue in another part of the network; the others come
-/// [back](Self::receive). Of packets that fly from a FIFO port the link remembers the departures, until the port has caught
-/// up with them.
+/// If the packets of the link *fly*, the simulator keeps them. It keeps them until they arrive if
+/// this applies to the whole network. If only the link is *shared*, because some of its packets
+/// continue in another part of the network, it keeps them until the next end of a window; packets
+/// that continue in this part then [return](Self::receive). If packets fly from a FIFO port, the
+/// link records their departures until the port has been updated past them.
 pub(crate) struct Link {
-    /// Packets that arrive; departures if they fly.
+    /// Packets that arrive at the peer; only their departures if they fly.
     ring: Ring<InFlight>,
-    /// Of a shared link: the packets that arrive here.
+    /// For a shared link: the packets that arrive in this part.
     back: Option<Box<Ring<InFlight>>>,
     flies: bool,
-    /// All packets of the network fly.
+    /// Whether all packets of the network fly.
     all_fly: bool,
     leads: Leads,
-    /// Propagation delay plus pipeline latency of the peer: arrival - departure.
+    /// Propagation delay plus pipeline latency of the peer: the time from departure to arrival.
     delay: Span,
     port: PortId,
     peer: Node,
@@ -64,7 +65,7 @@ impl Link {
         }
     }
 
-    /// Some packets continue in another part.
+    /// Marks the link as shared: some packets continue in another part.
     pub(crate) fn set_shared(&mut self) {
         (self.back, self.leads, self.flies) = (Some(Box::default()), Leads::ToParts, true);
     }
@@ -83,7 +84,7 @@ impl Link {
         self.leads
     }
 
-    /// The packets that arrive, if the simulator does not keep them.
+    /// Returns the packets that arrive here, if the simulator does not keep them.
     #[inline(always)]
     fn arrivals(&self) -> &Ring<InFlight> {
         self.back.as_deref().unwrap_or(&self.ring)
@@ -99,19 +100,20 @@ impl Link {
         self.ring.len()
     }
 
-    /// Departure of the `index`-th oldest packet and its bytes.
+    /// Returns the departure and the bytes of the packet with this index, counted from the oldest.
     #[inline]
     pub(crate) fn departure(&self, index: usize) -> Option<(Time, u32)> {
         self.ring.get(index).map(|entry| (entry.arrives - self.delay, entry.bytes))
     }
 
-    /// Departures from the `index`-th oldest packet on, with their bytes.
+    /// Returns the departures and bytes of all packets from this index on, counted from the oldest.
     pub(crate) fn departures_from(&self, index: usize) -> impl Iterator<Item = (Time, u32)> {
         self.ring.iter_from(index).map(|entry| (entry.arrives - self.delay, entry.bytes))
     }
 
-    /// A packet departs at `departs`, not before the one that was pushed last. Returns `false` if the link has nothing
-    /// more to do with it; `remember`: it remembers the departure.
+    /// Adds a packet that departs at `departs`, which must not be before the previous departure.
+    /// Returns `false` if the link stores nothing. If the packet flies, the link stores only its
+    /// departure, and that only if `remember` is set.
     #[inline(always)]
     pub(crate) fn push<S: Schedule>(
         &mut self,
@@ -135,31 +137,32 @@ impl Link {
         true
     }
 
-    /// Returns `true` if there is no free slot to remember a departure.
+    /// Returns `true` if no free slot is left for a departure.
     #[inline(always)]
     pub(crate) fn is_full(&self) -> bool {
         self.ring.is_full()
     }
 
-    /// Packets that arrive, without those that the simulator keeps.
+    /// Returns the number of packets that arrive here, without those that the simulator keeps.
     pub(crate) fn held(&self) -> usize {
         if self.flies { self.back.as_ref().map_or(0, |back| back.len()) } else { self.ring.len() }
     }
 
-    /// Forgets the oldest departures.
+    /// Removes the records of the oldest departures.
     #[inline(always)]
     pub(crate) fn forget(&mut self, departed: usize) {
         self.ring.discard(departed);
     }
 
-    /// Returns when the oldest packet arrives; [`Time::MAX`] if there is none.
+    /// Returns the arrival time of the oldest packet; [`Time::MAX`] if there is none.
     #[inline(always)]
     pub(crate) fn next_arrival(&self) -> Time {
         self.arrivals().front().map_or(Time::MAX, |entry| entry.arrives)
     }
 
-    /// A packet arrives here at `arrives`, from the link's other half or back from the simulator. Returns `false` if the link
-    /// has nothing more to do with it.
+    /// Adds a packet that arrives here at `arrives`; it comes from another part or back from the
+    /// simulator. Returns `true` if the packet was stored in the main ring of a link whose packets
+    /// do not fly.
     pub(crate) fn receive<S: Schedule>(
         &mut self,
         arrives: Time,
@@ -179,7 +182,8 @@ impl Link {
         !self.flies
     }
 
-    /// Removes all packets, which have departed and do not arrive. `lose` gets those that are here or with the simulator.
+    /// Removes all packets on the link, which will not arrive. Calls `lose` for those that are
+    /// stored here or by the simulator.
     pub(crate) fn cut<S: Schedule>(&mut self, schedule: &mut S, mut lose: impl FnMut(PacketRef)) {
         if self.flies {
             schedule.cut(self.port, &mut lose);
@@ -200,13 +204,13 @@ impl Link {
         self.ring.prefetch_free();
     }
 
-    /// The packet that arrives next.
+    /// Returns the packet that arrives next.
     #[inline]
     pub(crate) fn head(&self) -> Option<PacketRef> {
         self.arrivals().front().map(|entry| entry.packet)
     }
 
-    /// The packet that arrives after `n` others.
+    /// Returns the packet that arrives after `n` others.
     #[inline]
     pub(crate) fn coming(&self, n: usize) -> Option<PacketRef> {
         self.arrivals().get(n).map(|entry| entry.packet)
@@ -220,14 +224,14 @@ impl Link {
         self.port
     }
 
-    /// Takes the packet that arrives now.
+    /// Removes the packet that arrives now.
     ///
     /// # Panics
-    /// If the link is empty: the event did not come from this fabric.
+    /// If the link is empty: the fabric did not request the event.
     #[inline(always)]
     pub(crate) fn pop(&mut self, now: Time) -> InFlight {
         let ring = self.back.as_deref_mut().unwrap_or(&mut self.ring);
-        // Copied instead of taken: a hop writes no default value into the slot.
+        // Copied instead of taken, so that a hop writes no default value into the slot.
         let entry = *ring.front().expect("an arrival is pending only while a packet is");
         ring.discard(1);
         debug_assert_eq!(entry.arrives, now, "{} was handled at the wrong time", self.port);

@@ -1,8 +1,8 @@
 //! An egress port: its memory, its classes, and the link behind it.
 //!
-//! There is one type of port. Its kind ([`PortKind`]) says how it finds the departures of packets:
-//! when a packet joins ([`fifo`]), or when it serves a class ([`service`]). Everything else is the
-//! same code: admission, switch halves, counters and the link.
+//! There is one type of port. Its kind ([`PortKind`]) says how the port finds the departures of
+//! packets: when a packet joins ([`fifo`]), or when the port serves a class ([`service`]). All
+//! other code is shared: admission, switch halves, counters and the link.
 
 mod admission;
 mod class;
@@ -39,59 +39,63 @@ pub(crate) use shared::SharedBuffer;
 #[repr(C, align(64))]
 pub(crate) struct Port<W> {
     link: Link,
-    /// End of the service begun last. A FIFO port has begun that of every packet.
+    /// End of the last service that has begun. At a FIFO port, the service of every packet counts
+    /// as begun.
     free_at: Time,
-    /// A FIFO port without switch half is calm while a packet that is not larger than the largest so
-    /// far would wait for less than this: the packet then neither meets the limit nor makes the queue
-    /// longer than it was before. Zero: never.
+    /// Limit of the wait for the link below which a FIFO port without switch half is calm. A packet
+    /// that would wait for less than this, and is not larger than the largest so far, neither meets
+    /// the limit nor makes the queue longer than it was before. Zero: never calm.
     calm: Span,
-    /// Bytes in the port, a packet in service included, as far as it has caught up with the clock.
+    /// Bytes in the port, a packet in service included, as of the time up to which the port has
+    /// been updated.
     queue_bytes: u64,
-    /// Most bytes in the port.
+    /// Maximum number of bytes in the port.
     limit: u64,
     /// Picoseconds per byte if that is a whole number, as for most rates in use; otherwise 0.
     /// Avoids the division. (Storing the time of the last size also avoids it, but data and
     /// acknowledgements alternate, and the processor mispredicts 0.4 branches per hop.)
     byte_time: u64,
-    /// A bit for each level with packets that wait.
+    /// One bit per priority level, set if the level has queued packets.
     waiting: u64,
-    /// The largest packet so far, in bytes. Only of FIFO ports.
+    /// Size of the largest packet so far, in bytes; only at FIFO ports.
     largest: u32,
-    /// Number of oldest packets of the ring that are known to have left the port: all of them,
-    /// except at a FIFO port. The number lags behind the clock and passes every packet once.
+    /// Number of oldest packets in the ring that are known to have left the port. Except at a FIFO
+    /// port, these are all packets. At a FIFO port the number lags behind the clock and passes
+    /// every packet once.
     departed: u32,
     kind: PortKind,
-    /// No switch half sees its packets.
+    /// Whether no switch half sees the packets of the port.
     plain: bool,
-    /// A FIFO port without switch half.
+    /// Whether this is a FIFO port without switch half.
     simple: bool,
-    /// Some class has its own limit.
+    /// Whether any class has its own limit.
     limited: bool,
-    /// A packet enters the link when its service begins: no event can stop or delay it, and no other
-    /// port counts its bytes.
+    /// Whether a packet enters the link when its service begins: no event can stop or delay the
+    /// packet, and no other port counts its bytes.
     certain: bool,
-    /// A port that is served by events, without switch halves, that nothing can stop: packets have a short path.
+    /// Whether packets have a short path: the port is served by events, but has no switch halves,
+    /// and nothing can stop it.
     unhindered: bool,
-    /// Some level has a scheduler.
+    /// Whether any level has a scheduler.
     has_schedulers: bool,
-    /// A port whose packets fly has asked to be served.
+    /// Whether a port whose packets fly has requested service.
     asked: bool,
-    /// A `Service` event is pending.
+    /// Whether a `Service` event is pending.
     service_armed: bool,
-    /// A `Wake` event is pending.
+    /// Whether a `Wake` event is pending.
     wake_armed: bool,
     tally: Tally,
     in_service: InService,
     rate: Rate,
-    /// By number.
+    /// The classes, by number.
     classes: Box<[Class<W>]>,
-    /// The level that is served first comes first.
+    /// The priority levels, in the order of service.
     levels: Box<[Level]>,
-    /// By number of a class, for switch halves. The bytes are set before each use.
+    /// A view of each class, by number, for switch halves. The bytes are set before each use.
     views: Box<[ClassView]>,
-    /// What may stop or delay packets; only of ports of kind [`PortKind::Event`].
+    /// State that may stop or delay packets; only at ports of kind [`PortKind::Event`].
     stops: Option<Box<Stops>>,
-    /// Removes payloads instead of dropping packets.
+    /// State of trimming; `None` if packets are dropped instead.
     trimmer: Option<Box<Trimmer>>,
 }
 
@@ -99,7 +103,8 @@ impl<W: SwitchHalf> Port<W> {
     /// Number of cache lines that a packet needs, in addition to its class.
     const HOT_LINES: usize = 3;
 
-    /// A port of `kind` with `link` behind it; `owner` is the switch it belongs to, if any.
+    /// Returns a port of `kind` with `link` behind it; `owner` is the switch that it belongs to, if
+    /// any.
     ///
     /// # Panics
     /// If the buffer is shared and the port belongs to a host, which has no memory to share, or if
@@ -163,7 +168,7 @@ impl<W: SwitchHalf> Port<W> {
         }
     }
 
-    /// Prefetches what a packet needs of the port.
+    /// Prefetches the data of the port that a packet needs.
     #[inline]
     pub(crate) fn prefetch(&self) {
         prefetch_first(self, Self::HOT_LINES);
@@ -180,7 +185,7 @@ impl<W: SwitchHalf> Port<W> {
         self.rate.packet_time(bytes, self.byte_time)
     }
 
-    /// Brings the port up to `now`. Every packet that arrived before `now` must have joined.
+    /// Updates the port to `now`. Every packet that arrived before `now` must have joined.
     #[inline]
     pub(crate) fn catch_up<P, S: Schedule>(
         &mut self,
@@ -195,7 +200,7 @@ impl<W: SwitchHalf> Port<W> {
         }
     }
 
-    /// Brings the port up to `now` if packets wait that no event puts on the link.
+    /// Updates the port to `now` if it has queued packets that no event puts on the link.
     #[inline(always)]
     fn catch_up_link<P, S: Schedule>(
         &mut self,
@@ -208,7 +213,8 @@ impl<W: SwitchHalf> Port<W> {
         }
     }
 
-    /// Takes the packet that arrives at the peer now. The caller sees to the [next arrival](Link::next_arrival).
+    /// Removes the packet that arrives at the peer now. The caller must request the event of the
+    /// [next arrival](Link::next_arrival).
     #[inline(always)]
     pub(crate) fn pop_arrived<P, S: Schedule>(
         &mut self,
@@ -226,9 +232,10 @@ impl<W: SwitchHalf> Port<W> {
         entry
     }
 
-    /// Lets all packets enter the link that arrive before `limit`, at a port that has no events for that. All packets
-    /// that reached the port before they departed must have been offered. Returns when the next packet enters the link
-    /// without any further event, if one does.
+    /// Puts all packets on the link that arrive before `limit`, at a port that has no events for
+    /// this. All packets that reached the port before these departures must have been offered.
+    /// Returns the time at which the next packet enters the link without any further event, if one
+    /// does.
     pub(crate) fn serve_link<P, S: Schedule>(
         &mut self,
         limit: Time,
@@ -241,7 +248,7 @@ impl<W: SwitchHalf> Port<W> {
         (self.waiting != 0).then_some(self.free_at)
     }
 
-    /// Brings the port up to `now` if it has no events for that.
+    /// Updates the port to `now` if it has no events for this.
     pub(crate) fn serve_lazily<P, S: Schedule>(
         &mut self,
         now: Time,
@@ -253,7 +260,8 @@ impl<W: SwitchHalf> Port<W> {
         }
     }
 
-    /// Asks to be served before the packet can arrive that follows the one in service, if another waits.
+    /// Requests service before the packet that follows the one in service can arrive, if another
+    /// packet is queued.
     #[inline(always)]
     fn ask_to_be_served<S: Schedule>(&mut self, schedule: &mut S) {
         if self.link.flies() && self.waiting != 0 && !core::mem::replace(&mut self.asked, true) {
@@ -278,7 +286,8 @@ impl<W: SwitchHalf> Port<W> {
         self.link.head()
     }
 
-    /// A packet arrives that the port's other half handed over, or that the simulator gives back; it has departed before.
+    /// Adds a packet that departed earlier and that another part handed over, or that the simulator
+    /// returns.
     pub(crate) fn receive<S: Schedule>(
         &mut self,
         arrives: Time,
@@ -293,7 +302,7 @@ impl<W: SwitchHalf> Port<W> {
         self.link.set_shared();
     }
 
-    /// A packet of this many bytes enters the link at its departure.
+    /// Puts a packet of this many bytes on the link at its departure.
     #[inline(always)]
     fn put_on_link<S: Schedule>(
         &mut self,

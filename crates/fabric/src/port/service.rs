@@ -1,13 +1,17 @@
-//! A port of several classes, or whose link can be stopped: it serves a packet whenever the link is
-//! free.
+//! Service of a port that has several classes or whose link can be stopped: the port chooses a
+//! packet whenever the link is free.
 //!
-//! Departures of a port that nothing can stop follow from arrivals alone, and a packet enters the link when its service
-//! begins. So the end of a service needs no event: the port catches up when it is next used, by a packet that joins, by one
-//! that is taken from the link's ring or, if the simulator keeps the packets on links, at a time that the port asks for
-//! ([`Schedule::serve_by`](crate::Schedule::serve_by)). That is never too late. While packets wait, the packet whose service
-//! began last is on the link. That packet arrives at the peer no earlier than it departs, which is when the next service
-//! begins. Ports of kind [`PortKind::Event`](crate::PortKind::Event) catch up at events: for
-//! these, `EVENTS` is `true`.
+//! Departures of a port that nothing can stop follow from arrivals alone, and a packet enters the
+//! link when its service begins. The end of a service therefore needs no event: the port is updated
+//! when it is next used. That is when a packet joins, when a packet is taken from the link's ring
+//! or, if the simulator keeps the packets on links, at a time that the port requests
+//! ([`Schedule::serve_by`](crate::Schedule::serve_by)).
+//!
+//! This is never too late. While packets are queued, the packet whose service began last is on the
+//! link. It arrives at the peer no earlier than it departs, which is when the next service begins.
+//!
+//! Ports of kind [`PortKind::Event`](crate::PortKind::Event) are updated by events; for them
+//! `EVENTS` is `true`.
 
 use apus_cc::SwitchHalf;
 use apus_units::Time;
@@ -18,16 +22,18 @@ use crate::event::{FabricEvent, Schedule};
 use crate::network::Common;
 use crate::packet::PacketRef;
 
-/// The packet whose bits are being put on the link, until `free_at`.
+/// The packet that is being put on the link until `free_at`.
 #[derive(Clone, Copy)]
 pub(super) struct InService {
     pub(super) packet: PacketRef,
-    /// 0: none.
+    /// Size in bytes; 0 if no packet is in service.
     pub(super) bytes: u32,
     pub(super) class: u8,
-    /// The packet was sent in that class. Only of ports of kind [`PortKind::Event`](crate::PortKind::Event).
+    /// Whether the packet was sent in that class; only at ports of kind
+    /// [`PortKind::Event`](crate::PortKind::Event).
     pub(super) own: bool,
-    /// The link failed during the service: the packet is lost when its last bit would leave.
+    /// Whether the link failed during the service: the packet is lost when its last bit would
+    /// leave.
     pub(super) lost: bool,
 }
 
@@ -38,20 +44,20 @@ impl Default for InService {
     }
 }
 
-/// The decision about the next service.
+/// The choice of the next service.
 enum Choice {
     /// Serve this packet of this class.
     Serve(usize, Waiting),
-    /// The rate-limited class has a packet, but tokens for it only from then on.
+    /// The rate-limited class has a packet, but tokens for it only from this time on.
     NotBefore(Time),
-    /// No class that may send has a packet.
+    /// No class that may send has a queued packet.
     Nothing,
 }
 
 impl<W: SwitchHalf> Port<W> {
-    /// Ends and begins every service up to and at `now`. Every packet that arrived before `now` must
-    /// have joined. At each departure the port chooses among packets that arrived earlier, not
-    /// among those of the same instant.
+    /// Ends and begins every service up to and including `now`. Every packet that arrived before
+    /// `now` must have joined. At each departure the port chooses among packets that arrived
+    /// earlier, not among those that arrive at the same time.
     #[inline(always)]
     pub(super) fn serve_until<const EVENTS: bool, P, S: Schedule>(
         &mut self,
@@ -73,7 +79,7 @@ impl<W: SwitchHalf> Port<W> {
         }
     }
 
-    /// The last bit of the packet in service has left.
+    /// Ends a service: the last bit of the packet has left.
     #[inline(always)]
     fn end_service<const EVENTS: bool, P, S: Schedule>(
         &mut self,
@@ -93,8 +99,8 @@ impl<W: SwitchHalf> Port<W> {
         }
     }
 
-    /// Chooses the next packet and puts it into service: the point at which a switch half that acts
-    /// on dequeue sees it.
+    /// Chooses the next packet and puts it into service. At this point a switch half that acts on
+    /// dequeue sees the packet.
     #[inline(always)]
     pub(super) fn begin_service<const EVENTS: bool, P, S: Schedule>(
         &mut self,
@@ -118,10 +124,10 @@ impl<W: SwitchHalf> Port<W> {
                 }
             }
             Choice::NotBefore(ready) => {
-                // A pending wake-up is never too late: the head of the limited class, and so the
-                // time it is ready, stays until it is served (or lost with the link, after which
-                // a smaller head may wait for the tokens of the lost one), or until the rate
-                // changes, which requests another wake-up.
+                // A pending wake-up is never too late. The head of the limited class, and with it
+                // the time at which the head is ready, does not change until it is served or the
+                // rate changes, which requests another wake-up. If the head is lost with the link,
+                // a smaller head may wait for the tokens of the lost one.
                 if !self.wake_armed {
                     self.wake_armed = true;
                     schedule.at(FabricEvent::Wake(self.id()), ready);
@@ -131,7 +137,7 @@ impl<W: SwitchHalf> Port<W> {
         }
     }
 
-    /// Takes the packet to be served from `now` on.
+    /// Chooses and removes the packet to be served from `now` on.
     #[inline(always)]
     fn choose<const EVENTS: bool>(&mut self, now: Time) -> Choice {
         if !EVENTS {
@@ -155,7 +161,8 @@ impl<W: SwitchHalf> Port<W> {
         not_before.map_or(Choice::Nothing, Choice::NotBefore)
     }
 
-    /// Takes the packet to be served next at a port that nothing can stop: of the first level in which any waits.
+    /// Removes the packet to be served next at a port that nothing can stop: from the first level
+    /// with queued packets.
     #[inline(always)]
     fn take_first(&mut self) -> Choice {
         let Some(level) = self.levels.get_mut(self.waiting.trailing_zeros() as usize) else {
@@ -190,14 +197,14 @@ impl<W: SwitchHalf> Port<W> {
     ) {
         let departs = now + self.serialization_time(bytes);
         self.free_at = departs;
-        // A class is numbered in 8 bits.
+        // Class numbers have 8 bits.
         self.in_service = InService { packet, bytes, class: class as u8, own, lost: false };
         if self.certain {
             self.put_on_link(departs, packet, bytes, schedule);
         }
     }
 
-    /// A packet joins the queue of its class.
+    /// Adds a packet to the queue of its class.
     #[inline(always)]
     pub(super) fn enqueue(&mut self, class: usize, waiting: Waiting) {
         let joined = &mut self.classes[class];
@@ -206,7 +213,7 @@ impl<W: SwitchHalf> Port<W> {
         self.waiting |= 1 << joined.level;
     }
 
-    /// Takes a packet that waits out of its queue, of any class, with the number of its class.
+    /// Removes a queued packet of any class, and returns it with the number of its class.
     pub(super) fn take_waiting(&mut self) -> Option<(usize, Waiting)> {
         let class = self.classes.iter().position(|class| !class.queue.is_empty())?;
         let from = &mut self.classes[class];
@@ -220,7 +227,7 @@ impl<W: SwitchHalf> Port<W> {
         Some((class, waiting))
     }
 
-    /// The `Service` event.
+    /// Handles the `Service` event.
     pub(crate) fn on_service<P, S: Schedule>(
         &mut self,
         now: Time,
@@ -229,12 +236,12 @@ impl<W: SwitchHalf> Port<W> {
     ) {
         self.service_armed = false;
         self.serve_until::<true, P, S>(now, common, schedule);
-        // The packet this event was for may have been finished by an earlier call of this instant;
-        // the event then serves to announce the one that followed it.
+        // An earlier call at the same time may have finished the packet for which this event was
+        // requested; the event then serves to announce the next packet.
         self.announce(schedule);
     }
 
-    /// Requests the event at which the packet in service departs, if its time matters.
+    /// Requests the event at which the packet in service departs, if the event is needed.
     #[inline]
     pub(super) fn announce<S: Schedule>(&mut self, schedule: &mut S) {
         let matters = !self.certain || self.waiting != 0;
@@ -244,7 +251,8 @@ impl<W: SwitchHalf> Port<W> {
         }
     }
 
-    /// The `Wake` event: the class it was for may be served, or another is, or all are paused.
+    /// Handles the `Wake` event: the class that requested it may be served; but another class may
+    /// be in service, or all may be paused.
     pub(crate) fn on_wake<P, S: Schedule>(
         &mut self,
         now: Time,
@@ -255,7 +263,7 @@ impl<W: SwitchHalf> Port<W> {
         self.resume(now, common, schedule);
     }
 
-    /// Catches up and begins a service if there is none.
+    /// Updates the port and begins a service if no packet is in service.
     pub(super) fn resume<P, S: Schedule>(
         &mut self,
         now: Time,

@@ -5,7 +5,7 @@
 pub(crate) struct SharedBuffer {
     size: u64,
     used: u64,
-    /// Number of ports that share it.
+    /// Number of ports that share the memory.
     ports: u32,
 }
 
@@ -14,14 +14,15 @@ impl SharedBuffer {
         Self { size, used: 0, ports }
     }
 
-    /// Returns `true` if a queue that holds `queue` bytes may take `bytes` more.
+    /// Returns `true` if a queue that holds `queue` bytes may accept `bytes` more.
     pub(crate) fn admits(&self, alpha: f64, queue: u64, bytes: u64) -> bool {
         let free = self.size - self.used;
         bytes <= free && (queue + bytes) as f64 <= alpha * free as f64
     }
 
-    /// Returns the bytes that each queue holds if one at every port is at its threshold. Source: the steady state of dynamic
-    /// thresholds (Choudhury and Hahne 1998), alpha * size / (1 + alpha * queues).
+    /// Returns the number of bytes that each queue holds if one queue at every port is at its
+    /// threshold. Source: the steady state of dynamic thresholds (Choudhury and Hahne 1998),
+    /// alpha * size / (1 + alpha * queues).
     pub(crate) fn fair_share(&self, alpha: f64) -> f64 {
         alpha * self.size as f64 / (1.0 + alpha * f64::from(self.ports))
     }
@@ -35,7 +36,7 @@ impl SharedBuffer {
         self.used -= bytes;
     }
 
-    /// Bytes of packets in the memory.
+    /// Returns the number of bytes of packets in the memory.
     pub(crate) fn used(&self) -> u64 {
         self.used
     }

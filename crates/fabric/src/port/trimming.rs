@@ -1,4 +1,4 @@
-//! Packets for which their class has no room lose their payload ([`Trim`]).
+//! Trimming: packets for which their class has no room lose their payload ([`Trim`]).
 
 use apus_cc::SwitchHalf;
 use apus_units::Time;
@@ -12,7 +12,7 @@ use crate::network::Common;
 use crate::packet::PacketRef;
 use crate::topology::Node;
 
-/// The trimming of a port.
+/// State of the trimming of a port.
 #[derive(Clone, Debug)]
 pub(super) struct Trimmer {
     config: Trim,
@@ -22,23 +22,23 @@ pub(super) struct Trimmer {
 }
 
 impl Trimmer {
-    /// Returns the trimming of a port with these classes, if there is any.
+    /// Returns the trimming state of a port with these classes; `None` if no class trims.
     pub(super) fn of<W>(classes: &[ClassConfig<W>]) -> Option<Self> {
         let config = classes.iter().find_map(|class| class.trim)?;
         let random = SplitMix64::new(config.seed);
         Some(Self { config, random, trimmed: 0, headers_lost: 0 })
     }
 
-    /// Returns the packets trimmed, and the headers of these that found no room.
+    /// Returns the number of trimmed packets, and the number of their headers that found no room.
     pub(super) fn counts(&self) -> (u64, u64) {
         (self.trimmed, self.headers_lost)
     }
 }
 
 impl<W: SwitchHalf> Port<W> {
-    /// A packet arrives for which its class has no room: it is trimmed, or the last packet of the queue
-    /// is, to make room. Returns the class that the packet joins, and its bytes. A packet without a
-    /// payload keeps both, and will be dropped.
+    /// Handles the arrival of a packet for which its class has no room. Either this packet is
+    /// trimmed or, to make room, the last packet of the queue. Returns the class that the packet
+    /// joins, and its bytes. A packet without a payload keeps both, and will be dropped.
     #[cold]
     pub(super) fn make_room<P>(
         &mut self,
@@ -75,8 +75,8 @@ impl<W: SwitchHalf> Port<W> {
         (to, bytes)
     }
 
-    /// The last packet of a class has been trimmed: it moves to the end of the class of headers.
-    /// `is_own`: it was sent in that class.
+    /// Moves the last packet of a class, which has been trimmed, to the end of the class of
+    /// headers. `is_own` is set if it was sent in that class.
     fn move_tail<P>(
         &mut self,
         now: Time,
@@ -121,7 +121,7 @@ impl<W: SwitchHalf> Port<W> {
         self.tally.leaves(now, last.bytes);
     }
 
-    /// Counts a trimmed packet, and returns whether class `to` has room for its header.
+    /// Counts a trimmed packet, and returns `true` if class `to` has room for its header.
     fn note_trimmed<P>(&mut self, to: usize, common: &mut Common<P>) -> bool {
         let Some(trimmer) = &mut self.trimmer else { return false };
         trimmer.trimmed += 1;

@@ -1,9 +1,10 @@
 //! Paths around failed links.
 //!
-//! A switch first stops using its own port to a failed link (a local detour), and later other switches
-//! stop using paths that would need the link (a global one). A detour follows the planned path as long
-//! as that may be used, and leaves it by a hash. A host with several ports does not use one whose link it avoids, and
-//! once all know of the link, its peers do not send to that port.
+//! At first a switch stops using its own port to a failed link (a local detour); later other
+//! switches stop using paths that need the link (a global detour). A detour follows the planned
+//! path as long as that may be used, and leaves it by a hash. A host with several ports does not
+//! use a port whose link it avoids. Once the failure is known globally, the host's peers do not
+//! send to that port.
 
 use alloc::vec;
 use alloc::vec::Vec;
@@ -13,35 +14,35 @@ use apus_units::{PortId, SwitchId};
 
 use super::{Ends, MAX_SWITCHES, Node, Paths, Terminal, UNREACHABLE, absorb, opposite};
 
-/// Word that separates the hashes of detours from those of paths.
+/// Constant that separates the hashes of detours from those of paths.
 const DETOUR: u64 = 0x6465_746f_7572;
 
-/// How a group of ports that has lost a member spreads the flows over the others.
+/// How a group of ports that has lost a member distributes the flows over the remaining members.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Rehash {
-    /// Flows of the other members keep their port: 1/n of them move.
+    /// Flows of the remaining members keep their port: 1/n of all flows move.
     #[default]
     Resilient,
-    /// The hash modulo the number of members that are left: all but 1/n of them move.
+    /// By the hash modulo the number of remaining members: all but 1/n of the flows move.
     Modulo,
 }
 
-/// Links that switches avoid. A link is avoided in both directions: a port that hears nothing tells its peer
-/// (IEEE 802.3 clause 46, remote fault).
+/// Links that switches avoid. A link is avoided in both directions: a port that receives nothing
+/// informs its peer (IEEE 802.3 clause 46, remote fault).
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Avoided {
-    /// Links that the switches at their ends do not use, by either of their ports.
+    /// Links that the switches at either end do not use; each is given by either of its ports.
     pub local: Vec<PortId>,
-    /// Links that no switch counts on.
+    /// Links that all switches avoid in their paths.
     pub global: Vec<PortId>,
-    /// What becomes of the flows.
+    /// How the flows are distributed.
     pub rehash: Rehash,
 }
 
-/// What switches avoid now.
+/// The links that switches avoid now.
 pub(crate) struct Live {
     avoided: Avoided,
-    /// Distances without the links that all switches avoid, if there are any.
+    /// Distances without the globally avoided links, if there are any.
     distances: Option<Vec<u8>>,
 }
 
@@ -55,14 +56,14 @@ fn contains(ports: &[PortId], port: PortId) -> bool {
 }
 
 impl Avoided {
-    /// Returns `true` if a path through this port is not used as before.
+    /// Returns `true` if a path through this port cannot be used as before.
     pub(super) fn concerns(&self, port: PortId) -> bool {
         contains(&self.local, port) || contains(&self.global, port)
     }
 }
 
 impl Paths {
-    /// Sets what switches avoid from now on.
+    /// Sets the links that switches avoid from now on.
     pub(crate) fn set_avoided(&mut self, avoided: Option<&Avoided>) {
         self.live = avoided.map(|avoided| {
             let used = |port| !contains(&avoided.global, port);
@@ -71,8 +72,8 @@ impl Paths {
         });
     }
 
-    /// Replaces the planned path from `src` to `dst` by the one that packets take while links are avoided.
-    /// `word` draws among the detours.
+    /// Replaces the planned path from `src` to `dst` by the one that packets take while links are
+    /// avoided. `word` selects among the detours.
     pub(crate) fn detour(&self, src: Terminal, dst: Terminal, word: u64, path: &mut Vec<PortId>) {
         if self.is_cut(src, dst, path) {
             self.take_other_ports(src, dst, word, path);
@@ -80,7 +81,7 @@ impl Paths {
         self.detour_between(src, dst, word, path);
     }
 
-    /// Replaces the planned path like [`Paths::detour`], by one between the same ports of the hosts.
+    /// Replaces the planned path like [`Paths::detour`], but keeps the ports of the hosts.
     pub(crate) fn detour_between(
         &self,
         src: Terminal,
@@ -95,8 +96,9 @@ impl Paths {
         }
     }
 
-    /// Returns `true` if a host does not use the ports at which this path begins and ends: its own link is avoided, or
-    /// all know that the link of the peer is, or that nothing joins the two networks behind these links.
+    /// Returns `true` if a host does not use the ports at which this path begins and ends. Either
+    /// it avoids the link of its own port, or it is globally known that the link of the peer's port
+    /// is avoided or that the networks behind the two ports are separated.
     pub(crate) fn is_cut(&self, src: Terminal, dst: Terminal, path: &[PortId]) -> bool {
         let (Some(live), &[first, .., last]) = (&self.live, path) else { return false };
         live.avoided.concerns(first)
@@ -118,7 +120,7 @@ impl Paths {
         }
     }
 
-    /// Replaces a path by one between other ports of its hosts, if they have any that are in use.
+    /// Replaces a path by one between other ports of its hosts, if such ports are in use.
     fn take_other_ports(&self, src: Terminal, dst: Terminal, word: u64, path: &mut Vec<PortId>) {
         let (low, high) = (src.min(dst), src.max(dst));
         let is_used = |ends: &Ends| {
@@ -139,7 +141,8 @@ impl Paths {
         }
     }
 
-    /// Returns the path that packets take; `None` if it is the planned one, as when no other exists.
+    /// Returns the path that packets take; `None` if that is the planned one, for example because
+    /// no other path exists.
     fn walk_around(
         &self,
         live: &Live,
@@ -159,7 +162,7 @@ impl Paths {
         let mut path = vec![first];
         let (mut switch, mut on_plan) = (from, true);
         while switch != edge {
-            // As many switches as ports so far.
+            // The path so far has one switch per port.
             if path.len() == usize::from(MAX_SWITCHES) {
                 return None;
             }
@@ -183,7 +186,7 @@ impl Paths {
             let next = if let Some(of_plan) = of_plan.filter(|one| keeps && is_live(one)) {
                 of_plan
             } else if count == 0 {
-                // Nothing but the failed link leads there.
+                // Only the failed link leads there.
                 let members = ports.iter().filter(healthy).count() as u64;
                 let any = || ports.iter().filter(healthy).nth((hash % members.max(1)) as usize);
                 of_plan.or_else(any)?

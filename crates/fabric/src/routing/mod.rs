@@ -1,9 +1,9 @@
 //! Shortest paths, and the choice of a flow's path.
 //!
-//! A flow's path is resolved once. It is drawn from all shortest paths by a seeded hash of (flow key,
-//! the two hosts without order, path label), one digit per switch, and always walked from the host
-//! with the smaller number: the path of the other direction is that walk reversed. A flow's
-//! acknowledgements thus take the links of its data, in every topology.
+//! A flow's path is resolved once. It is drawn from all shortest paths by a seeded hash of (flow
+//! key, the two hosts without order, path label), one digit per switch. The walk always starts at
+//! the host with the smaller number; the path of the other direction is the reverse. The
+//! acknowledgements of a flow therefore take the links of its data, in every topology.
 
 mod avoid;
 mod set;
@@ -30,7 +30,7 @@ pub use terminal::Terminal;
 use crate::packet::Packet;
 use crate::topology::{Node, Topology};
 
-/// The reason why no route exists.
+/// The reason why a route cannot be stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RouteError {
     /// The host does not exist.
@@ -42,7 +42,8 @@ pub enum RouteError {
     },
     /// Source and destination are the same host.
     SameHost(HostId),
-    /// No path leads from one to the other, or only through more than 63 switches, where packets die by their TTL.
+    /// No path connects the two hosts, or only paths through more than 63 switches, on which
+    /// packets are dropped by their TTL.
     NoPath {
         /// The source.
         src: HostId,
@@ -77,38 +78,39 @@ impl fmt::Display for RouteError {
 
 impl core::error::Error for RouteError {}
 
-/// Returns the port of the other direction of a link: ports are numbered in pairs, see
+/// Returns the port of the opposite direction of a link: ports are numbered in pairs, see
 /// [`Topology`].
 #[must_use]
 pub const fn opposite(port: PortId) -> PortId {
     PortId::new(port.get() ^ 1)
 }
 
-/// Mixes one more word into a hash.
+/// Returns a hash that includes one more word.
 pub(crate) const fn absorb(hash: u64, word: u64) -> u64 {
     mix(hash.wrapping_add(INCREMENT) ^ word)
 }
 
 const UNREACHABLE: u8 = u8::MAX;
 
-/// Most switches of a path: a packet visits no more.
+/// Maximum number of switches on a path, limited by the TTL of a packet.
 pub(crate) const MAX_SWITCHES: u8 = Packet::<()>::DEFAULT_TTL - 1;
 
-/// The ends of links, and the distance of every switch from every switch that has hosts.
+/// The ends of links, and the distance from every switch to every switch that has hosts.
 pub(crate) struct Paths {
     seed: u64,
-    /// The ports of hosts, host by host, with the nodes behind them; and by host, the place of its first port.
+    /// The ports of hosts, host by host, with the nodes behind them; and for each host the index of
+    /// its first port.
     nics: Vec<(PortId, Node)>,
     first_nic: Vec<u32>,
-    /// By switch: its egress ports to other switches in the order of their numbers, as a range of
-    /// `uplinks`.
+    /// For each switch: its egress ports to other switches in the order of their numbers, as a
+    /// range of `uplinks`.
     ranges: Vec<(u32, u32)>,
     uplinks: Vec<(PortId, SwitchId)>,
-    /// By switch: its row in `distances`, if it has hosts.
+    /// For each switch: its row in `distances`, if it has hosts.
     rows: Vec<Option<u32>>,
-    /// Links from each switch to the row's switch.
+    /// Number of links from each switch to the switch of the row.
     distances: Vec<u8>,
-    /// What switches avoid now.
+    /// The links that switches avoid now.
     live: Option<Live>,
 }
 
@@ -156,7 +158,7 @@ impl Paths {
         paths
     }
 
-    /// The distances over the links whose ports are `used`.
+    /// Returns the distances over the links whose ports are `used`.
     fn measure_all(&self, used: impl Fn(PortId) -> bool) -> Vec<u8> {
         let switches = self.ranges.len();
         let rows = self.rows.iter().flatten().count();
@@ -170,7 +172,8 @@ impl Paths {
         distances
     }
 
-    /// Breadth-first search from switch `edge`, as far as a packet comes; links go both ways.
+    /// Runs a breadth-first search from switch `edge`, limited to the reach of a packet; links work
+    /// in both directions.
     fn measure(&self, edge: usize, distances: &mut [u8], used: &impl Fn(PortId) -> bool) {
         let mut reached = vec![edge];
         distances[edge] = 0;
@@ -249,7 +252,7 @@ impl Paths {
         self.walk_between(ends, hash, path)
     }
 
-    /// Appends a shortest path between two ports, whose choices `hash` draws.
+    /// Appends a shortest path between two ports; `hash` determines the choices.
     fn walk_between(
         &self,
         Ends { first, last }: Ends,

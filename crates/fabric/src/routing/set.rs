@@ -11,31 +11,33 @@ use super::{
 };
 use apus_units::random::mix;
 
-/// Maximum number of paths that are stored of a pair of hosts: an entropy value of 16 bits names no more.
+/// Maximum number of paths that are stored for a pair of hosts: an entropy value of 16 bits selects
+/// no more.
 const MAX_PATHS: usize = 1 << 16;
 
 /// The shortest paths from one host to another, numbered from 0. The number of a path is the same in both
 /// directions.
-///
-/// Paths whose numbers differ by one differ at the first node with a choice, as seen from the host with
-/// the smaller number: the choice there is the lowest digit of the number. If that host has several ports on
-/// equal networks ([`PathSet::port_pairs`]), the choice is the port.
+/// Paths whose numbers differ by one differ at the first node with a choice, as seen from the host
+/// with the smaller number: the choice there is the lowest digit of the number. If that host has
+/// several ports on equal networks ([`PathSet::port_pairs`]), this choice is that of the port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PathSet {
-    /// The words of the table of routes where the first path starts, there and back.
+    /// The words of the table of routes at which the first path starts, in each direction.
     first: [u32; 2],
-    /// Words between two paths.
+    /// Number of words between the starts of two paths.
     stride: u32,
     count: u32,
-    /// Numbers per path of a network without failures: 1, or several if some of these paths are avoided.
+    /// Number of path numbers per path of a network without failures: 1, or several if some of
+    /// these paths are avoided.
     variants: u32,
     /// See [`PathSet::port_pairs`].
     port_pairs: u32,
 }
 
 impl PathSet {
-    /// Returns the number of pairs of ports of the two hosts that the paths use, if each pair has as many paths:
-    /// path n of a network without failures uses pair n modulo this number. Otherwise 1.
+    /// Returns the number of pairs of ports of the two hosts that the paths use, if each pair has
+    /// the same number of paths: path n of a network without failures then uses pair n modulo this
+    /// number. Otherwise 1.
     #[inline]
     #[must_use]
     pub const fn port_pairs(&self) -> u32 {
@@ -49,8 +51,9 @@ impl PathSet {
         self.count
     }
 
-    /// Returns the numbers per path of a network without failures. Numbers `v p` to `v p + v - 1` are path `p`, or
-    /// detours around a failed link of it, whose packets then spread over several others.
+    /// Returns the number of path numbers per path of a network without failures. With `v`
+    /// variants, numbers `v p` to `v p + v - 1` are path `p`, or detours around a failed link of
+    /// it: its packets then spread over several other paths.
     #[inline]
     #[must_use]
     pub const fn variants(&self) -> u32 {
@@ -64,29 +67,29 @@ impl PathSet {
         RouteId::new(self.first[0] + number * self.stride)
     }
 
-    /// Returns the number of the path of a packet that came from the other host; `None` if its route is
-    /// none of these paths.
+    /// Returns the number of the path of a packet that arrived from the other host; `None` if its
+    /// route is none of these paths.
     #[inline]
     #[must_use]
     pub fn number_of(&self, route: RouteId) -> Option<u32> {
         let words = route.get().checked_sub(self.first[1])?;
         let number = words / self.stride;
-        // Another set may begin before this one's last path of the other direction has ended.
+        // Another set may begin before the last path of the other direction of this set has ended.
         (number < self.count && number * self.stride == words).then_some(number)
     }
 
-    /// The paths in the other direction.
+    /// Returns the paths in the opposite direction.
     #[must_use]
     pub const fn reversed(&self) -> Self {
         Self { first: [self.first[1], self.first[0]], ..*self }
     }
 
-    /// Returns the word of the table where its first path starts.
+    /// Returns the word of the table at which the first path of either direction starts.
     fn lowest(&self) -> u32 {
         self.first[0].min(self.first[1])
     }
 
-    /// Lets switches choose among its paths, in both directions.
+    /// Lets switches choose among the paths of the set, in both directions.
     fn let_switches_choose(&self, routes: &mut RouteTable) {
         for set in [*self, self.reversed()] {
             routes.add_choices((0..set.count).map(|number| set.route(number)));
@@ -94,31 +97,32 @@ impl PathSet {
     }
 }
 
-/// Most numbers per path, and most numbers of a set with detours if each path has several. deviation: no source;
-/// rationale: of 16 paths one is dead, and its packets take one of 16 drawn numbers each, so that its load
-/// spreads over most of the others.
+/// Maximum number of variants per path, and maximum number of paths of a set with detours if each
+/// path has several. deviation: no source; rationale: of 16 paths one has failed, and each of its
+/// packets takes one of 16 drawn numbers, so that its load spreads over most of the other paths.
 const MAX_VARIANTS: u32 = 16;
 const MAX_WITH_VARIANTS: u32 = 512;
 
-/// Sets of paths by pair of hosts, the smaller number first.
+/// Sets of paths by pair of hosts, the smaller host number first.
 type ByPair = BTreeMap<(Terminal, Terminal), PathSet>;
 
 /// The paths stored so far.
 #[derive(Default)]
 pub(crate) struct PathSets {
     planned: ByPair,
-    /// By state of the links: what switches avoid, and the sets that differ from `planned`. Of pairs that were
-    /// stored after [`PathSets::prepare`], those that were asked for in this state.
+    /// For each state of the links: the links that switches avoid, and the sets that differ from
+    /// `planned`. For pairs that were stored after [`PathSets::prepare`], only the sets that were
+    /// requested in this state.
     states: Vec<(Avoided, ByPair)>,
     /// The sets of `states` by their first word.
     detours: BTreeMap<u32, PathSet>,
-    /// The planned sets of later pairs begin at this word of the table, or behind it.
+    /// Word of the table at or behind which the planned sets of later pairs begin.
     prepared: u32,
     state: Option<usize>,
 }
 
 impl PathSets {
-    /// Returns what switches avoid in a state.
+    /// Sets the state of the links; returns the links that switches avoid in it.
     pub(crate) fn set_state(&mut self, state: Option<usize>) -> Option<&Avoided> {
         self.state = state.filter(|state| *state < self.states.len());
         self.state.map(|state| &self.states[state].0)
@@ -128,15 +132,15 @@ impl PathSets {
         self.state.is_some()
     }
 
-    /// Returns the number of a route with detours, and the variants of its set.
+    /// Returns the number of a route within its set of detours, and the variants of that set.
     pub(crate) fn number_of(&self, route: RouteId) -> Option<(u32, u32)> {
         let (first, set) = self.detours.range(..=route.get()).next_back()?;
         let number = (route.get() - first) / set.stride;
         (number < set.count).then_some((number, set.variants))
     }
 
-    /// Stores the detours of all pairs in these states, which are numbered from 0. With `chosen`, switches may choose
-    /// among them.
+    /// Stores the detours of all pairs in these states, which are numbered from 0. If `chosen` is
+    /// set, switches may choose among them.
     pub(crate) fn prepare(
         &mut self,
         states: &[Avoided],
@@ -160,7 +164,8 @@ impl PathSets {
         Ok(())
     }
 
-    /// Returns the paths of a network without failures. With `chosen`, switches may choose among them.
+    /// Returns the paths of a network without failures. If `chosen` is set, switches may choose
+    /// among them.
     pub(crate) fn planned(
         &mut self,
         paths: &Paths,
@@ -182,7 +187,7 @@ impl PathSets {
         Ok(if src <= dst { set } else { set.reversed() })
     }
 
-    /// Returns the paths that packets take now: `paths` avoid what the state says.
+    /// Returns the paths that packets take now; `paths` must avoid the links of the current state.
     pub(crate) fn current(
         &mut self,
         paths: &Paths,
@@ -212,7 +217,8 @@ impl PathSets {
     }
 }
 
-/// Stores the detours of a pair of hosts with these planned paths, if the state of the links concerns any of them.
+/// Stores the detours of a pair of hosts with these planned paths, if the state of the links
+/// affects any of them.
 fn set_around(
     avoided: &Avoided,
     (pair, set): ((Terminal, Terminal), &PathSet),
@@ -249,8 +255,8 @@ fn store(
     Ok(PathSet { first: ids[0], stride, count: ids.len() as u32, variants: 1, port_pairs })
 }
 
-/// Stores the paths of a pair of hosts around avoided links, all in the same room, each followed by that of the
-/// other direction. Each path keeps its ports at both hosts.
+/// Stores the paths of a pair of hosts around avoided links, each in the same number of words and
+/// followed by its reverse. Each path keeps its ports at both hosts.
 fn store_detours(
     (low, high): (Terminal, Terminal),
     set: &PathSet,
@@ -277,9 +283,9 @@ fn store_detours(
     Ok(PathSet { first, stride, count: set.count * variants, variants, port_pairs: set.port_pairs })
 }
 
-/// A path that is not complete.
+/// A partial path.
 struct Open {
-    /// Its choices, the latest first: the order of the choices is that of the numbers.
+    /// Choices made so far, the latest first, so that their order is that of the path numbers.
     choices: Vec<u32>,
     path: Vec<PortId>,
     at: Node,
@@ -287,8 +293,8 @@ struct Open {
 }
 
 impl Paths {
-    /// Returns all shortest paths from `low` to `high`, at most [`MAX_PATHS`] of them and at least one, with
-    /// [`PathSet::port_pairs`].
+    /// Returns all shortest paths from `low` to `high`, at least one and at most [`MAX_PATHS`],
+    /// with [`PathSet::port_pairs`].
     fn find_all(
         &self,
         low: Terminal,

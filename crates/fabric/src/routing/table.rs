@@ -1,4 +1,4 @@
-//! The resolved routes in one flat table: a hop costs one load.
+//! The resolved routes in one flat table, so that a hop costs one load.
 
 use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
@@ -9,38 +9,39 @@ use apus_units::PortId;
 use super::{MAX_SWITCHES, RouteError};
 use crate::packet::{Fields, Way};
 
-/// A resolved route: where its egress ports start in the table of the network.
+/// A resolved route: the position in the network's table at which its egress ports start.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct RouteId(u32);
 
 impl RouteId {
-    /// The route that starts at this word of the table.
+    /// Returns the route that starts at this word of the table.
     #[inline]
     pub(crate) const fn new(word: u32) -> Self {
         Self(word)
     }
 
-    /// Returns the word of the table where the route starts.
+    /// Returns the word of the table at which the route starts.
     #[inline]
     pub(crate) const fn get(self) -> u32 {
         self.0
     }
 }
 
-/// Routes one after the other, each preceded by its length.
+/// Routes in sequence, each preceded by its length.
 #[derive(Default)]
 pub(crate) struct RouteTable {
     pub(crate) words: Vec<u32>,
-    /// Routes stored while a simulation runs, by their paths: a flow that changes its path back and
-    /// forth must not make the table grow.
+    /// Routes stored while a simulation runs, by their paths, so that a flow that changes its path
+    /// back and forth does not make the table grow.
     shared: BTreeMap<Box<[PortId]>, RouteId>,
     choices: Choices,
 }
 
-/// Where switches may change the rest of a route.
+/// Positions at which switches may change the rest of a route.
 #[derive(Default)]
 struct Choices {
-    /// By word of the table: where in `lists` the routes from here on start; 0 without a choice.
+    /// For each word of the table: the start in `lists` of the routes that may be taken from there
+    /// on; 0 if there is no choice.
     at: Vec<u32>,
     /// Lists of routes, each preceded by its length.
     lists: Vec<u32>,
@@ -51,8 +52,8 @@ impl RouteTable {
     /// If the table would outgrow 2^32 words.
     ///
     /// # Panics
-    /// If the path has more hops than a packet takes (which neither
-    /// [`super::Paths`] nor [`crate::Topology::path`] gives).
+    /// If the path has more hops than a packet can take (neither [`super::Paths`] nor
+    /// [`crate::Topology::path`] returns such a path).
     pub(crate) fn insert(&mut self, path: &[PortId]) -> Result<RouteId, RouteError> {
         assert!(path.len() <= usize::from(MAX_SWITCHES) + 1, "a packet takes at most 64 hops");
         let start = start_of(self.words.len(), path.len())?;
@@ -61,7 +62,7 @@ impl RouteTable {
         Ok(RouteId(start))
     }
 
-    /// Stores a path like `insert`, in the room of one with `room` hops.
+    /// Stores a path like `insert`, but reserves words for `room` hops.
     pub(crate) fn insert_in(
         &mut self,
         path: &[PortId],
@@ -73,7 +74,7 @@ impl RouteTable {
         Ok(route)
     }
 
-    /// Stores a path like `insert`, or returns an equal path that this function stored before.
+    /// Stores a path like `insert`, or returns an equal route that this function stored before.
     pub(crate) fn insert_shared(&mut self, path: &[PortId]) -> Result<RouteId, RouteError> {
         if let Some(route) = self.shared.get(path) {
             return Ok(*route);
@@ -83,7 +84,8 @@ impl RouteTable {
         Ok(route)
     }
 
-    /// Lets switches choose among these routes from one host to another, which may differ in length.
+    /// Lets switches choose among these routes, which connect the same two hosts and may differ in
+    /// length.
     pub(crate) fn add_choices(&mut self, routes: impl Iterator<Item = RouteId>) {
         let mut routes: Vec<RouteId> = routes.collect();
         let longest = routes.iter().map(|route| self.len(*route)).max().unwrap_or(0);
@@ -94,7 +96,7 @@ impl RouteTable {
         // A path has at most 64 hops.
         for hop in 1..longest as u8 {
             routes.retain(|route| usize::from(hop) < self.len(*route));
-            // Routes with the same ports before the hop: one for each port there.
+            // Routes with the same ports up to this hop: one for each port at this hop.
             let mut groups: BTreeMap<Vec<PortId>, Vec<RouteId>> = BTreeMap::new();
             let prefix = |table: &Self, route| table.ports(route).take(hop.into()).collect();
             for &route in &routes {
@@ -121,8 +123,8 @@ impl RouteTable {
         }
     }
 
-    /// Returns the routes, as their words, that a packet on `route` may take from `hop` on, one for each
-    /// next port; none if there is no choice.
+    /// Returns the routes, as words, that a packet on `route` may take from `hop` on, one for each
+    /// next port; empty if there is no choice.
     #[inline]
     pub(crate) fn choices(&self, route: RouteId, hop: u8) -> &[u32] {
         let word = route.get() as usize + usize::from(hop);
@@ -136,18 +138,19 @@ impl RouteTable {
         &self.choices.lists[start + 1..=start + count]
     }
 
-    /// Every route stored so far is below this; one stored later is not.
+    /// Returns the end of the table: every route stored so far is below it, and every later one at
+    /// or above it.
     pub(crate) fn end(&self) -> RouteId {
         RouteId(self.words.len() as u32)
     }
 
-    /// The egress port of hop number `hop`.
+    /// Returns the egress port of hop number `hop`.
     #[inline]
     pub(crate) fn port(&self, route: RouteId, hop: u8) -> PortId {
         PortId::new(self.words[route.0 as usize + usize::from(hop)])
     }
 
-    /// All its egress ports in order.
+    /// Returns all egress ports of a route in order.
     pub(crate) fn ports(&self, route: RouteId) -> impl DoubleEndedIterator<Item = PortId> + '_ {
         let start = route.0 as usize;
         self.words[start..start + self.len(route)].iter().map(|word| PortId::new(*word))
@@ -158,18 +161,19 @@ impl RouteTable {
     }
 }
 
-/// Returns where the next route, of `hops` ports, starts in a table that has `words` words.
+/// Returns the word at which the next route, with `hops` ports, starts in a table of `words` words.
 ///
 /// # Errors
-/// If it would end at 2^32 or behind it.
+/// If the route would end at word 2^32 or later.
 fn start_of(words: usize, hops: usize) -> Result<u32, RouteError> {
     let start = words.saturating_add(1);
     u32::try_from(start.saturating_add(hops)).map_err(|_| RouteError::TooMany)?;
     u32::try_from(start).map_err(|_| RouteError::TooMany)
 }
 
-/// Takes a packet that follows its route forwards to its next hop, and returns the egress port by which it
-/// leaves; `None`, without effect, for other packets, and for those that may visit no further switch.
+/// Advances a packet that follows its route forwards to its next hop, and returns the egress port
+/// by which it leaves. Returns `None`, without effect, for other packets, and for those that may
+/// visit no further switch.
 #[inline(always)]
 pub(crate) fn forward(fields: &mut Fields, words: &[u32]) -> Option<PortId> {
     if fields.ttl <= 1 || fields.way != Way::FORWARD {

@@ -1,4 +1,4 @@
-//! The ends of paths: hosts with one port or several.
+//! The ends of paths: hosts with one or several ports.
 
 use alloc::vec::Vec;
 
@@ -6,14 +6,14 @@ use apus_units::{HostId, PortId};
 
 use super::{Node, Paths, opposite};
 
-/// An end of a path: a host, and which of its ports the path may use.
+/// An end of a path: a host, and the ports of the host that the path may use.
 ///
 /// The ports of a host are numbered from 0 in the order of its links.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Terminal {
     /// The host.
     pub host: HostId,
-    /// The first of the ports, and their number; `None`: all ports of the host.
+    /// The first of these ports, and their number; `None`: all ports of the host.
     pub ports: Option<(u8, u8)>,
 }
 
@@ -23,12 +23,13 @@ impl From<HostId> for Terminal {
     }
 }
 
-/// How a path leaves one host and reaches the other one.
+/// The ports and nodes at the two ends of a path.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Ends {
     /// Egress port of the first host, and the node behind it.
     pub(super) first: (PortId, Node),
-    /// Egress port of the last host, in the opposite direction of the path, and the node behind it.
+    /// Egress port of the last host, which points in the opposite direction of the path, and the
+    /// node behind it.
     pub(super) last: (PortId, Node),
 }
 
@@ -50,11 +51,12 @@ impl Paths {
         self.ports(end).len() as u32
     }
 
-    /// Returns the number of links of a shortest path by these ports; `None` if no path exists.
+    /// Returns the number of links of a shortest path between these ports; `None` if no path
+    /// exists.
     fn length(&self, ends: &Ends, high: HostId) -> Option<u32> {
         match (ends.first.1, ends.last.1) {
             (Node::Host(peer), _) => {
-                // Both ports are those of the same link.
+                // Both ports belong to the same link.
                 (peer == high && ends.last.0 == opposite(ends.first.0)).then_some(1)
             }
             (Node::Switch(from), Node::Switch(to)) => {
@@ -66,8 +68,8 @@ impl Paths {
         }
     }
 
-    /// Returns the pairs of ports by which the shortest paths leave `low` and reach `high`, in the order of the
-    /// ports of `low`.
+    /// Returns the pairs of ports with which the shortest paths leave `low` and reach `high`, in
+    /// the order of the ports of `low`.
     pub(super) fn ends(&self, low: Terminal, high: Terminal) -> Vec<Ends> {
         let mut shortest = u32::MAX;
         let mut found = Vec::new();

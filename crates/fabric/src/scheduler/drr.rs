@@ -5,16 +5,16 @@ use alloc::boxed::Box;
 
 use super::{Head, Scheduler};
 
-/// Classes take turns. At its turn a class may send a quantum of bytes, in addition to its deficit: the
-/// bytes that it could not use at its turn before because its next packet was larger. A class without
-/// a packet to serve at its turn loses its deficit.
+/// Classes take turns. At its turn a class may send a quantum of bytes in addition to its deficit:
+/// the bytes that it could not use at its previous turn because its next packet was larger. A class
+/// that has no packet to serve at its turn loses its deficit.
 ///
-/// The quanta have the ratio of the weights. The smallest quantum is the largest packet so far, with
-/// which every turn serves a packet and a choice takes at most one round.
+/// The quanta are proportional to the weights. The smallest quantum is the largest packet so far,
+/// so that every turn serves a packet and a choice takes at most one round.
 ///
 /// deviation: the paper serves classes in the order in which they became backlogged, and leaves the
-/// quantum to the operator. Here turns go by the number of the class. The bounds on the shares depend
-/// on neither.
+/// quantum to the operator. Here classes take turns by number. The bounds on the shares depend on
+/// neither.
 /// unverified: the text of the paper was not available.
 #[derive(Clone)]
 pub(crate) struct DeficitRoundRobin {
@@ -22,7 +22,7 @@ pub(crate) struct DeficitRoundRobin {
     smallest_weight: u64,
     /// The class whose turn it is.
     turn: usize,
-    /// The class has got its quantum of this turn.
+    /// Whether the class has received its quantum of this turn.
     granted: bool,
     /// The largest packet so far, in bytes.
     largest: u64,
@@ -31,12 +31,13 @@ pub(crate) struct DeficitRoundRobin {
 #[derive(Clone)]
 struct Class {
     weight: u64,
-    /// Bytes that it may still send.
+    /// Bytes that the class may still send.
     deficit: u64,
 }
 
 impl DeficitRoundRobin {
-    /// Lets classes take turns until one serves its packet, and returns that class. One of them has a packet.
+    /// Lets classes take turns until one serves its packet, and returns that class. At least one
+    /// class must have a packet.
     fn serve_turns(&mut self, head_of: impl Fn(usize) -> Option<Head>) -> usize {
         loop {
             let class = &mut self.classes[self.turn];

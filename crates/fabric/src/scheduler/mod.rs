@@ -32,10 +32,10 @@ pub(crate) trait Scheduler: Clone {
     /// work-conserving.
     fn next(&mut self, heads: &[Option<Head>]) -> Option<usize>;
 
-    /// Notes a choice that [`Scheduler::next`] need not make: only this class has a packet.
+    /// Records a choice for which [`Scheduler::next`] is not called: only this class has a packet.
     fn note_sole(&mut self, class: usize, head: Head);
 
-    /// The port has run empty, and the next packet begins a new busy period.
+    /// Reports that the port has become empty, so that the next packet begins a new busy period.
     fn on_idle(&mut self);
 }
 
@@ -83,7 +83,7 @@ macro_rules! schedulers {
                 }
             }
 
-            /// Notes a choice; see [`Scheduler::note_sole`].
+            /// Records a choice; see [`Scheduler::note_sole`].
             #[inline]
             pub(crate) fn note_sole(&mut self, class: usize, head: Head) {
                 match self {

@@ -5,14 +5,14 @@ use alloc::boxed::Box;
 
 use super::{Head, Scheduler};
 
-/// Units of a tag per byte at weight 1. Tags start from 0 in each busy period, so that 64 bits hold
-/// 4.5 PB of it.
+/// Units of a tag per byte at weight 1. Tags start from 0 in each busy period; 64 bits suffice for
+/// 4.5 PB per period.
 const TAG_UNITS: u64 = 1 << 12;
 
-/// A packet that reaches the head of its class gets the start tag max(virtual time, finish tag of its
-/// predecessor) and the finish tag start + bytes / weight. The packet with the smallest start tag is
-/// served, and the virtual time is the start tag in service. A class that was
-/// idle, paused or out of tokens is therefore not compensated for missed service.
+/// A packet that reaches the head of its class gets the start tag max(virtual time, finish tag of
+/// its predecessor) and the finish tag start + bytes / weight. The port serves the packet with the
+/// smallest start tag, and the virtual time is the start tag of the packet in service. A class that
+/// was idle, paused or out of tokens is therefore not compensated for missed service.
 #[derive(Clone)]
 pub(crate) struct StartTime {
     virtual_time: u64,
@@ -21,7 +21,7 @@ pub(crate) struct StartTime {
 
 #[derive(Clone)]
 struct Class {
-    /// Finish tag of its packet served last.
+    /// Finish tag of the packet of the class that was served last.
     finish: u64,
     weight: u64,
 }

@@ -1,4 +1,4 @@
-//! From a description to a network.
+//! Construction of a network from its description.
 
 use alloc::format;
 use alloc::string::String;
@@ -14,22 +14,22 @@ use crate::network::Network;
 use crate::port::{Link, Port, SharedBuffer};
 use crate::routing::Paths;
 
-/// Largest number of ports of a host. Rationale: a node with 8 NICs of 8 ports; the simulator keeps a bit per port
-/// in a word.
+/// Maximum number of ports of a host. Rationale: a node with 8 NICs of 8 ports; the simulator keeps
+/// one bit per port in a 64-bit word.
 pub const MAX_HOST_PORTS: u8 = 64;
 
 impl<W: SwitchHalf> Topology<W> {
-    /// Builds the network. `seed` fixes which of several shortest paths a flow takes.
+    /// Builds the network. `seed` determines which of several shortest paths a flow takes.
     ///
     /// # Errors
-    /// If a link names a node that does not exist, a host does not have 1 to 64 links, or a port
-    /// is configured wrongly; the error names the place.
+    /// If a link names a node that does not exist, a host does not have 1 to 64 links, or the
+    /// configuration of a port is invalid; the error names the place.
     pub fn build<P>(&self, seed: u64) -> Result<Network<P, W>, TopologyError> {
         self.build_at_least(seed, PortKind::Fifo)
     }
 
-    /// Builds the network without ports of a simpler kind than `least`: for the differential test
-    /// and the benchmark of the kinds.
+    /// Builds the network without ports of a simpler kind than `least`, for the differential test
+    /// and the benchmark of port kinds.
     ///
     /// # Errors
     /// See [`Topology::build`].
@@ -77,7 +77,8 @@ impl<W: SwitchHalf> Topology<W> {
         }
     }
 
-    /// Returns the smallest delay of a link, with the latency of the switch behind it; [`Span::MAX`] if there is none.
+    /// Returns the smallest delay of a link, including the latency of the switch behind it;
+    /// [`Span::MAX`] if there are no links.
     #[must_use]
     pub fn smallest_delay(&self) -> Span {
         let ends = self.links.iter().flat_map(|link| [(link, link.a), (link, link.b)]);

@@ -1,4 +1,4 @@
-//! Clusters whose hosts have several ports: planes, and rails.
+//! Clusters whose hosts have several ports: planes and rails.
 
 use alloc::format;
 use alloc::vec::Vec;
@@ -11,15 +11,15 @@ use super::{Node, SwitchSpec, Tier, Topology};
 /// Sizes of a cluster with rails ([`Topology::rails`]).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rails {
-    /// Hosts: nodes with several NICs.
+    /// Number of hosts, which are nodes with several NICs.
     pub nodes: u32,
-    /// NICs of a node, one per rail.
+    /// Number of NICs of a node, one per rail.
     pub nics: u32,
-    /// Ports of a NIC, each in a plane of its own.
+    /// Number of ports of a NIC, each in a separate plane.
     pub planes: u32,
-    /// Nodes whose NICs share leaf switches.
+    /// Number of nodes whose NICs share leaf switches.
     pub nodes_per_leaf: u32,
-    /// Spine switches of a plane; without any, rails are networks of their own.
+    /// Number of spine switches of a plane; without spines, rails are separate networks.
     pub spines: u32,
 }
 
@@ -47,10 +47,11 @@ impl Rails {
 }
 
 impl<W: SwitchHalf> Topology<W> {
-    /// This topology `planes` times, with the same hosts: host port p is in plane p, and planes share nothing else.
+    /// Returns this topology repeated `planes` times, with the same hosts: host port p is in plane
+    /// p, and planes share only the hosts.
     ///
-    /// Switches and links are those of plane 0, then those of plane 1 and so on. With several planes the names of
-    /// switches have the plane in front: "plane 1 leaf 3".
+    /// Switches and links are those of plane 0, then those of plane 1 and so on. With several
+    /// planes, the names of switches start with the plane: "plane 1 leaf 3".
     #[must_use]
     pub fn in_planes(self, planes: u32) -> Self {
         if planes == 1 {
@@ -75,13 +76,15 @@ impl<W: SwitchHalf> Topology<W> {
         all
     }
 
-    /// Nodes with one NIC per rail: NIC i of each node is on a leaf switch of rail i, and `nodes_per_leaf` nodes, a
-    /// group, share these switches. Spines join all leaves of a plane. NICs have one port per plane.
+    /// Returns a cluster with one NIC per rail in each node. NIC i of each node is on a leaf switch
+    /// of rail i, and `nodes_per_leaf` nodes, a group, share these switches. Spines connect all
+    /// leaves of a plane. NICs have one port per plane.
     ///
-    /// Host port `i * planes + p` is port p of NIC i. Switches: the leaves of plane 0, group by group and in it rail by
-    /// rail ("leaf 12" is that of rail 4 in group 1, with 8 rails), then those of the other planes, then the spines of
-    /// plane 0 and so on. Links: those of host 0 in the order of its ports and so on, then those of leaf 0 to the
-    /// spines of its plane, then those of leaf 1.
+    /// Host port `i * planes + p` is port p of NIC i. Switches: the leaves of plane 0, group by
+    /// group and within a group rail by rail (with 8 rails, "leaf 12" is that of rail 4 in group
+    /// 1), then those of the other planes, then the spines of plane 0 and so on. Links: those of
+    /// host 0 in the order of its ports and so on, then those of leaf 0 to the spines of its plane,
+    /// then those of leaf 1 and so on.
     #[must_use]
     pub fn rails(size: &Rails, edge: &Tier<W>, up: &Tier<W>) -> Self {
         let mut links = Vec::new();

@@ -21,7 +21,7 @@ use crate::config::PortConfig;
 /// An end of a link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Node {
-    /// A host: packets end here, none is forwarded.
+    /// A host. Packets end here; a host forwards none.
     Host(HostId),
     /// A switch.
     Switch(SwitchId),
@@ -41,14 +41,14 @@ impl fmt::Display for Node {
 pub struct SwitchSpec {
     /// Display name: "edge 3".
     pub name: String,
-    /// From the arrival of a packet's last bit until it joins an egress port.
+    /// Time from the arrival of a packet's last bit until the packet joins an egress port.
     pub pipeline_latency: Span,
-    /// Memory that its ports with [`Buffer::Shared`](crate::Buffer::Shared) share.
+    /// Memory that the switch's ports with [`Buffer::Shared`](crate::Buffer::Shared) share.
     pub shared_buffer: Option<Bytes>,
 }
 
 impl SwitchSpec {
-    /// A switch without pipeline latency and shared memory.
+    /// Returns a switch without pipeline latency and shared memory.
     #[must_use]
     pub fn new(name: String) -> Self {
         Self { name, pipeline_latency: Span::ZERO, shared_buffer: None }
@@ -58,11 +58,11 @@ impl SwitchSpec {
 /// A link, in both directions.
 #[derive(Clone, Debug)]
 pub struct LinkSpec<W> {
-    /// One end; in the built-in topologies the lower one.
+    /// One end; in the built-in topologies the end nearer to the hosts.
     pub a: Node,
     /// The other end.
     pub b: Node,
-    /// Propagation delay, each way.
+    /// Propagation delay in each direction.
     pub delay: Span,
     /// Egress port of `a` towards `b`.
     pub ab: PortConfig<W>,
@@ -73,7 +73,7 @@ pub struct LinkSpec<W> {
 /// The links of one tier of a topology: a lower end (nearer to the hosts) and an upper one.
 #[derive(Clone, Debug)]
 pub struct Tier<W> {
-    /// Propagation delay, each way.
+    /// Propagation delay in each direction.
     pub delay: Span,
     /// Egress port of the lower end.
     pub up: PortConfig<W>,
@@ -82,8 +82,8 @@ pub struct Tier<W> {
 }
 
 impl<W: SwitchHalf> Tier<W> {
-    /// Links between hosts and switches: the NIC's buffer is unlimited, the switch's port has
-    /// `buffer`.
+    /// Returns links between hosts and switches: the NIC's buffer is unlimited, the switch's port
+    /// has `buffer`.
     #[must_use]
     pub fn hosts(rate: Rate, delay: Span, buffer: Bytes) -> Self
     where
@@ -93,7 +93,7 @@ impl<W: SwitchHalf> Tier<W> {
         Self { delay, up, down: PortConfig::new(rate, buffer) }
     }
 
-    /// Links between switches: each port has `buffer`.
+    /// Returns links between switches: each port has `buffer`.
     #[must_use]
     pub fn switches(rate: Rate, delay: Span, buffer: Bytes) -> Self
     where
@@ -114,11 +114,12 @@ impl<W: SwitchHalf> Tier<W> {
     }
 }
 
-/// Nodes and links. All shapes are this; a topology of one's own is a list of links.
+/// Nodes and links. Every topology kind is built from these alone; a custom topology is a list of
+/// links.
 ///
-/// Hosts are numbered `0..hosts`, switches by their place in `switches`. The egress port of link
-/// number `l` from `a` to `b` is port `2 l`, from `b` to `a` port `2 l + 1`. Every host has one link
-/// or several, up to [`MAX_HOST_PORTS`]; two switches may have several.
+/// Hosts are numbered `0..hosts`, switches by their index in `switches`. The egress port of link
+/// number `l` from `a` to `b` is port `2 l`, from `b` to `a` port `2 l + 1`. Every host has at
+/// least one link and at most [`MAX_HOST_PORTS`]; two switches may have several links.
 #[derive(Clone, Debug)]
 pub struct Topology<W> {
     /// Number of hosts.
@@ -139,7 +140,7 @@ impl<W: SwitchHalf> Topology<W> {
         self
     }
 
-    /// Sets memory of this size in every switch, for ports with
+    /// Sets a shared memory of this size in every switch, for ports with
     /// [`Buffer::Shared`](crate::Buffer::Shared).
     #[must_use]
     pub fn with_shared_buffer(mut self, size: Bytes) -> Self {
@@ -149,7 +150,7 @@ impl<W: SwitchHalf> Topology<W> {
         self
     }
 
-    /// Changes every egress port of a switch by `change`: to add a switch half, classes, or a share
+    /// Applies `change` to every egress port of a switch: to add a switch half, classes, or a share
     /// of the switch's memory.
     #[must_use]
     pub fn with_switch_ports(mut self, change: impl Fn(&mut PortConfig<W>)) -> Self {
@@ -163,8 +164,8 @@ impl<W: SwitchHalf> Topology<W> {
         self
     }
 
-    /// Returns `true` if all pairs of hosts keep a shortest path without the links that are `removed`, by their
-    /// number.
+    /// Returns `true` if all pairs of hosts keep a shortest path without the `removed` links, which
+    /// are given by link number.
     #[must_use]
     pub fn keeps_shortest_paths(&self, removed: &[bool]) -> bool {
         let is_removed = |link: usize| removed.get(link).copied().unwrap_or(false);
@@ -238,7 +239,7 @@ impl<W: SwitchHalf> Topology<W> {
         ports_of_hosts(self.hosts, self.links.iter().flat_map(|link| [link.a, link.b]))
     }
 
-    /// Every egress port with its owner and its peer, in the order of port numbers.
+    /// Returns every egress port with its owner and its peer, in the order of port numbers.
     pub(crate) fn ports(&self) -> impl Iterator<Item = (PortId, Node, Node)> + '_ {
         self.links.iter().enumerate().flat_map(|(l, link)| {
             let port = 2 * l as u32;
@@ -247,7 +248,8 @@ impl<W: SwitchHalf> Topology<W> {
     }
 }
 
-/// Returns the number of ports of each of `hosts` hosts, from the ends of all links; other hosts do not count.
+/// Returns the number of ports of each of `hosts` hosts, from the ends of all links. Ends at hosts
+/// with larger numbers do not count.
 pub fn ports_of_hosts(hosts: u32, ends: impl Iterator<Item = Node>) -> Vec<u32> {
     let mut ports = vec![0; hosts as usize];
     for end in ends {

@@ -1,4 +1,4 @@
-//! The path through named switches.
+//! Paths through named switches.
 
 use alloc::format;
 use alloc::string::String;
@@ -11,12 +11,12 @@ use super::{Node, Topology};
 use crate::routing::MAX_SWITCHES;
 
 impl<W: SwitchHalf> Topology<W> {
-    /// The egress ports from `from` to `to` through these switches, in this order. Of several links
-    /// between two of them, the first.
+    /// Returns the egress ports from `from` to `to` through these switches, in this order. If
+    /// several links connect two of them, the first link is used.
     ///
     /// # Errors
-    /// If a name is that of no switch, or two in a row are not linked; the text says which. Or if there are more
-    /// switches than a packet may visit.
+    /// If a name is not that of a switch, two successive nodes are not linked (the text says
+    /// which), or the path has more switches than a packet may visit.
     pub fn path(
         &self,
         from: HostId,

@@ -1,4 +1,5 @@
-//! The usual shapes. Each documents its numbering; see [`Topology`] for that of ports.
+//! The usual topology kinds. Each function documents its numbering; see [`Topology`] for the
+//! numbers of ports.
 
 use alloc::format;
 use alloc::string::ToString;
@@ -22,7 +23,7 @@ fn named(kind: &'static str, count: u32) -> impl Iterator<Item = SwitchSpec> {
 }
 
 impl<W: SwitchHalf> Topology<W> {
-    /// `hosts` hosts on one switch, "switch 0". Link `h` is that of host `h`.
+    /// Returns `hosts` hosts on one switch, "switch 0". Link `h` is that of host `h`.
     #[must_use]
     pub fn star(hosts: u32, tier: &Tier<W>) -> Self {
         Self {
@@ -32,9 +33,9 @@ impl<W: SwitchHalf> Topology<W> {
         }
     }
 
-    /// Two switches, "left" and "right", connected by one link, on which left is the lower end.
-    /// Hosts `0..left` are on the left, the rest on the right. Links: the links of hosts in their
-    /// order, then the middle one.
+    /// Returns two switches, "left" and "right", connected by one link, on which left is the lower
+    /// end. Hosts `0..left` are on the left, all other hosts on the right. Links: the links of
+    /// hosts in their order, then the middle link.
     #[must_use]
     pub fn dumbbell(left: u32, right: u32, edge: &Tier<W>, middle: &Tier<W>) -> Self {
         let side = |h: u32| switch(u32::from(h >= left));
@@ -44,9 +45,9 @@ impl<W: SwitchHalf> Topology<W> {
         Self { hosts: left + right, switches: switches.into(), links }
     }
 
-    /// A chain of switches, "switch 0" and so on, each with `hosts_per_switch` hosts: host `h` is on
-    /// switch `h / hosts_per_switch`. Links: the hosts' in their order, then from switch `i`, the
-    /// lower end, to switch `i + 1`.
+    /// Returns a chain of switches, "switch 0" and so on, each with `hosts_per_switch` hosts: host
+    /// `h` is on switch `h / hosts_per_switch`. Links: those of the hosts in their order, then
+    /// those from switch `i`, the lower end, to switch `i + 1`.
     #[must_use]
     pub fn parking_lot(
         switches: u32,
@@ -61,9 +62,10 @@ impl<W: SwitchHalf> Topology<W> {
         Self { hosts, switches: named("switch", switches).collect(), links }
     }
 
-    /// Two tiers: every leaf has a link to every spine. Host `h` is on "leaf `h / hosts_per_leaf`".
-    /// Switches: the leaves, then the spines. Links: the links of hosts in their order, then those
-    /// of leaf 0 to spine 0, spine 1 and so on, then those of leaf 1.
+    /// Returns two tiers of switches: every leaf has a link to every spine. Host `h` is on "leaf
+    /// `h / hosts_per_leaf`". Switches: the leaves, then the spines. Links: the links of hosts in
+    /// their order, then those of leaf 0 to spine 0, spine 1 and so on, then those of leaf 1 and so
+    /// on.
     ///
     /// A leaf is oversubscribed by `hosts_per_leaf` times the host rate over `spines` times the
     /// spine rate.
@@ -88,14 +90,16 @@ impl<W: SwitchHalf> Topology<W> {
         }
     }
 
-    /// The three-tier fat tree of `k`-port switches (Al-Fares, Loukissas and Vahdat, SIGCOMM 2008):
-    /// `k` pods of `k / 2` edge and `k / 2` aggregation switches, and `k^2 / 4` cores. With
-    /// `hosts_per_edge` = `k / 2` it has `k^3 / 4` hosts; more hosts per edge oversubscribe it.
+    /// Returns the three-tier fat tree of `k`-port switches (Al-Fares, Loukissas and Vahdat,
+    /// SIGCOMM 2008): `k` pods of `k / 2` edge and `k / 2` aggregation switches, and `k^2 / 4`
+    /// cores. With `hosts_per_edge` = `k / 2` it has `k^3 / 4` hosts; more hosts per edge
+    /// oversubscribe it.
     ///
     /// With m = k / 2: pod p has edges p m to p m + m - 1 and the aggregations of the same numbers;
-    /// its i-th aggregation has links to cores i m to i m + m - 1. Host `h` is on
-    /// "edge `h / hosts_per_edge`". Switches: edges, aggregations ("agg 5"), cores. Links: the hosts'
-    /// in their order, then edge to aggregation by edge, then aggregation to core by aggregation.
+    /// its i-th aggregation has links to cores i m to i m + m - 1. Host `h` is on "edge
+    /// `h / hosts_per_edge`". Switches: edges, aggregations ("agg 5"), cores. Links: those of the
+    /// hosts in their order, then edge to aggregation by edge, then aggregation to core by
+    /// aggregation.
     ///
     /// # Errors
     /// If `k` is odd or 0.

@@ -9,8 +9,8 @@ type Network<P> = apus_fabric::Network<P, BuiltInSwitch>;
 type PortConfig = apus_fabric::PortConfig<BuiltInSwitch>;
 type Topology = apus_fabric::Topology<BuiltInSwitch>;
 
-/// `switches` switches in a ring, each with one host: host `h` is on "ring h". Links: the hosts' in
-/// their order, then from each switch to the next.
+/// Returns `switches` switches in a ring, each with one host: host `h` is on "ring h". Links: those
+/// of the hosts in their order, then from each switch to the next.
 fn ring(switches: u32, rate: Rate, delay: Span, buffer: Bytes) -> Topology {
     let link = |a: Node, b: Node| LinkSpec {
         a,

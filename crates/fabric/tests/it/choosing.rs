@@ -6,8 +6,9 @@ use apus_units::{Bytes, ClassId, HostId, PortId, Span, SwitchId};
 
 use crate::support::{ClassConfig, Delivery, Sim, Tier, Topology, gbps};
 
-/// A host on each of two leaves, four spines, 100 Gb/s from switch to switch with this buffer for each port. The hosts
-/// are ten times as fast, so that queues are at the leaves.
+/// Returns two leaves with one host each and four spines, with links of 100 Gb/s between switches
+/// and this buffer for each port. The hosts are ten times as fast, so that queues form at the
+/// leaves.
 fn topology(buffer: Buffer) -> Topology {
     let hosts = Tier::hosts(gbps(1000), Span::from_us(1), Bytes::MAX);
     let mut spines = Tier::switches(gbps(100), Span::from_us(1), Bytes::MAX);
@@ -15,7 +16,7 @@ fn topology(buffer: Buffer) -> Topology {
     Topology::leaf_spine(2, 1, 4, &hosts, &spines)
 }
 
-/// A network with room for 100 kB at each port.
+/// Returns a network with a buffer of 100 kB at each port.
 fn sim(rule: SwitchChoice) -> (Sim, Way) {
     let mut sim = Sim::build(&topology(Buffer::Own(Bytes::new(100_000))));
     let way = sim.net.let_switches_choose(rule, 7);
@@ -23,7 +24,7 @@ fn sim(rule: SwitchChoice) -> (Sim, Way) {
     (sim, way)
 }
 
-/// Sends packets along path `number` as a start, followed by `way`.
+/// Sends packets whose route starts as path `number` and that follow it in this `way`.
 fn send(sim: &mut Sim, number: u32, way: Way, ids: std::ops::Range<u32>) {
     let set = sim.net.path_set(HostId::new(0), HostId::new(1)).expect("paths");
     assert_eq!(set.count(), 4);
@@ -34,7 +35,7 @@ fn send(sim: &mut Sim, number: u32, way: Way, ids: std::ops::Range<u32>) {
     }
 }
 
-/// Packets that leaf 0 sent to each spine.
+/// Returns the number of packets that leaf 0 sent to each spine.
 fn sent(sim: &Sim) -> Vec<u64> {
     let leaf = Node::Switch(SwitchId::new(0));
     let uplinks = sim.net.ports().filter(|&port: &PortId| {
@@ -58,7 +59,7 @@ fn packets_take_ports_in_turn() {
         .collect();
     numbers.sort_unstable();
     assert_eq!(numbers, [0, 0, 1, 1, 2, 2, 3, 3], "the receiver knows the path");
-    // Packets that follow their route, and small ones, keep it.
+    // Packets that follow their route, and small packets, keep the route.
     send(&mut sim, 1, Way::FORWARD, 8..12);
     let set = sim.net.path_set(HostId::new(0), HostId::new(1)).expect("paths");
     let mut small = sim.packet(set.route(1), 99, 12);
@@ -70,9 +71,10 @@ fn packets_take_ports_in_turn() {
     assert_eq!(expected, [2, 2, 2, 7]);
 }
 
-/// Sends 12 packets along path 2, and then 12 that switches may send elsewhere. 12 packets of 1000 B leave the host in 96 ns, and a port in
-/// 80 ns each: the queue of path 2 passes 5 % of its room, about 100 kB. The load of the others stays below that, so that they share the
-/// rest.
+/// Sends 12 packets along path 2, and then 12 that switches may redirect. 12 packets of 1000 B
+/// leave the host in 96 ns, and a port needs 80 ns for each. The queue of path 2 therefore exceeds
+/// 5 % of its room, about 100 kB. The load of the other paths stays below that, so that they share
+/// the second 12 packets.
 fn check_that_the_loaded_port_is_avoided(topology: &Topology) {
     let mut sim = Sim::build(topology);
     let period = Span::from_ns(1);
@@ -93,7 +95,8 @@ fn packets_avoid_the_port_with_more_load() {
     check_that_the_loaded_port_is_avoided(&topology(Buffer::Own(Bytes::new(100_000))));
 }
 
-/// Five ports of a switch share 600 kB. If all are full, each has 600 kB * 0.5 / (1 + 0.5 * 5), which is 86 kB.
+/// Five ports of a switch share 600 kB. If all are at their thresholds, each has 600 kB * 0.5 /
+/// (1 + 0.5 * 5), which is 86 kB.
 #[test]
 fn packets_avoid_the_port_with_more_load_of_a_shared_memory() {
     let topology = topology(Buffer::Shared { alpha: 0.5 });
@@ -121,8 +124,8 @@ fn a_flowlet_keeps_its_port_until_a_gap() {
     assert!(sent(&sim).iter().all(|packets| *packets > 0), "{:?}", sent(&sim));
 }
 
-/// The link from leaf 0 to one spine is avoided: packets take the other three ports in turn, whether their paths were
-/// stored before or not.
+/// The link from leaf 0 to one spine is avoided: packets take the other three ports in turn,
+/// whether or not their paths were stored before.
 #[test]
 fn switches_choose_among_detours() {
     for known in [true, false] {
@@ -149,8 +152,8 @@ fn switches_choose_among_detours() {
     }
 }
 
-/// A queue of 12 kB is little for a class with 1 MB of room, and much for one with 20 kB: each sees its own load, also
-/// within the period of the other.
+/// A queue of 12 kB is short for a class with 1 MB of room, and long for a class with 20 kB. Each
+/// class sees its own load, even within the period of the other.
 #[test]
 fn each_class_has_its_own_load_of_a_port() {
     let hosts = Tier::hosts(gbps(1000), Span::from_us(1), Bytes::MAX);

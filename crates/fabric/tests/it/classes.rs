@@ -11,14 +11,14 @@ use apus_units::{Bytes, ClassId, HostId, PortId, Rate, Span, SwitchId};
 const PORT: PortId = PortId::new(0);
 /// 1500 B at 100 Gb/s.
 const T: u64 = 120_000;
-/// The delay of the wire.
+/// Delay of the link.
 const D: u64 = 1_000_000;
 
 fn with_classes(classes: Vec<ClassConfig>) -> PortConfig {
     PortConfig { classes, pausable: true, ..PortConfig::new(gbps(100), UNLIMITED) }
 }
 
-/// Builds the port as a strict port and as a class port.
+/// Builds the port as a lazy port and as a port served by events.
 fn both_kinds(classes: Vec<ClassConfig>) -> [Sim; 2] {
     let general = with_classes(classes);
     let strict = PortConfig { pausable: false, ..general.clone() };
@@ -41,7 +41,7 @@ fn send(sim: &mut Sim, class: u8, bytes: u32, id: u32) -> Sent {
     sim.send(packet)
 }
 
-/// Wire bytes delivered by class.
+/// Returns the wire bytes of a class that were delivered.
 fn delivered_bytes(sim: &Sim, class: u8) -> u64 {
     let of_class = sim.delivered.iter().filter(|d| d.packet.class == ClassId::new(class));
     of_class.map(|d| u64::from(d.packet.wire_bytes)).sum()
@@ -49,7 +49,7 @@ fn delivered_bytes(sim: &Sim, class: u8) -> u64 {
 
 #[test]
 fn a_higher_level_goes_first_but_does_not_interrupt() {
-    // The level, not the number of the class, decides.
+    // The priority level decides, not the number of the class.
     for mut sim in both_kinds(vec![level(7), level(2)]) {
         for id in 0..3 {
             send(&mut sim, 0, 1500, id);
@@ -63,7 +63,7 @@ fn a_higher_level_goes_first_but_does_not_interrupt() {
     }
 }
 
-/// A packet that arrives at the very instant at which a service begins is too late to be chosen.
+/// A packet that arrives exactly when a service begins is too late to be chosen.
 #[test]
 fn a_higher_level_arriving_as_a_service_begins_waits_for_it() {
     for mut sim in both_kinds(vec![level(1), level(0)]) {
@@ -101,8 +101,8 @@ fn marks_at_dequeue_depend_on_the_queue_behind_the_packet() {
         sim.send(packet);
     }
     sim.run();
-    // Packet 0 leaves before the others arrive; behind 1 and 2 are 6000 and 4500 B, behind 3 3000
-    // B.
+    // Packet 0 leaves before the other packets arrive. The queue behind packets 1 and 2 is 6000 and
+    // 4500 B, behind packet 3 3000 B.
     let ecn: Vec<Ecn> = sim.delivered.iter().map(|d| d.packet.congestion.ecn).collect();
     let quiet = Ecn::Capable;
     assert_eq!(ecn, [quiet, Ecn::NotCapable, Ecn::Congested, quiet, quiet, quiet]);
@@ -137,7 +137,7 @@ fn an_idle_class_does_not_accumulate_service() {
         send(&mut sim, 1, 1500, id);
     }
     sim.run();
-    // From then on the two alternate; class 1 does not catch up with 50 packets in a row.
+    // From here on the two classes alternate; class 1 does not catch up with 50 packets in a row.
     let first = sim.ids().iter().position(|id| *id == 100).unwrap();
     for (n, pair) in sim.delivered[first..first + 20].chunks(2).enumerate() {
         let classes = [pair[0].packet.class, pair[1].packet.class];
@@ -162,7 +162,7 @@ fn a_level_shares_the_remaining_rate_by_weight() {
 }
 
 fn credits() -> ClassConfig {
-    // 84 B at 5 Gb/s: one per 134.4 ns; two at once.
+    // 84 B at 5 Gb/s: one packet per 134.4 ns; two at once.
     let limit = RateLimit { rate: gbps(5), burst: Bytes::new(168) };
     ClassConfig { rate_limit: Some(limit), ..ClassConfig::default() }
 }
@@ -200,7 +200,7 @@ fn a_packet_larger_than_the_bucket_waits_until_it_is_full() {
         send(&mut sim, 0, 1500, id);
     }
     sim.run();
-    // 1500 B at 5 Gb/s take 2.4 us to gather.
+    // The tokens for 1500 B at 5 Gb/s take 2.4 us.
     assert_eq!(sim.arrivals_ps(), [0, 1, 2].map(|n| n * 2_400_000 + T + D));
 }
 
@@ -210,7 +210,7 @@ fn others_are_served_while_the_limited_class_waits_for_tokens() {
     for id in 0..4 {
         send(&mut sim, 1, 84, id);
     }
-    // The event at 134.4 ns is pending when a data packet arrives, whose service ends later.
+    // The wake-up at 134.4 ns is pending when a data packet arrives, whose service ends later.
     sim.run_through(ps(100_000));
     send(&mut sim, 0, 1500, 10);
     send(&mut sim, 0, 1500, 11);
@@ -228,7 +228,7 @@ fn the_rate_of_a_limited_class_holds_under_load() {
         send(&mut sim, 1, 84, id);
     }
     sim.run_through(ps(300_000_000));
-    // 5 Gb/s for 299 us, and the burst.
+    // 5 Gb/s for 299 us, plus the burst.
     let expected = 299_000_000 * 5 / 8_000 + 168;
     let measured = delivered_bytes(&sim, 1);
     assert!(measured.abs_diff(expected) <= 2 * 84, "{measured} B, expected {expected} B");
@@ -245,7 +245,8 @@ fn a_class_limit_holds_within_the_buffer() {
     }
 }
 
-/// One packet is in service, three may be queued: of eight packets of any size, four are dropped.
+/// One packet is in service and three may be queued, so four of eight packets of any size are
+/// dropped.
 #[test]
 fn a_class_limit_in_packets_counts_queued_packets() {
     let few = ClassConfig { limit_packets: 3, ..level(0) };
@@ -260,7 +261,7 @@ fn a_class_limit_in_packets_counts_queued_packets() {
     }
 }
 
-/// Of eight 1500 B packets a limit of 4500 B drops five; packets of the other class count
+/// Of eight packets of 1500 B, a limit of 4500 B drops five; packets of the other class are counted
 /// separately.
 #[test]
 fn each_class_counts_offered_dropped_and_sent_packets() {
@@ -322,7 +323,7 @@ fn pausing_a_limited_class_past_its_wake_up_is_safe() {
         sim.net.set_paused(ps(at), PORT, ClassId::new(0), paused, &mut sim.engine).unwrap();
     }
     sim.run();
-    // The bucket is full again at 268.8 ns, so both go at once.
+    // The bucket is full again at 268.8 ns, so both packets leave at once.
     assert_eq!(sim.arrivals_ps()[2..], [1, 2].map(|n| 1_000_000 + n * 6_720 + D));
 }
 
@@ -350,12 +351,13 @@ fn burst(sim: &mut Sim, src: u32, dst: u32, count: u32) -> u64 {
 #[test]
 fn choudhury_hahne_thresholds_follow_the_free_memory() {
     let mut sim = sharing(1.0);
-    // Alone: q + 1000 <= 10000 - q up to q = 4000, so 5 packets: alpha / (1 + alpha) of the pool.
+    // Alone, the queue to host 2 accepts packets while q + 1000 <= 10000 - q, up to q = 4000: 5
+    // packets, alpha / (1 + alpha) of the pool.
     assert_eq!(burst(&mut sim, 0, 2, 8), 5);
     assert_eq!(sim.net.shared_buffer_used(SwitchId::new(0)), Bytes::new(5000));
-    // The second finds 5000 B free: q + 1000 <= 5000 - q up to q = 2000, so 3 packets.
+    // The queue to host 3 finds 5000 B free: q + 1000 <= 5000 - q up to q = 2000, so 3 packets.
     assert_eq!(burst(&mut sim, 1, 3, 8), 3);
-    // The first is above its threshold now and accepts none.
+    // The queue to host 2 is now above its threshold and accepts no packet.
     assert_eq!(burst(&mut sim, 0, 2, 2), 5);
     sim.run();
     assert_eq!(sim.net.shared_buffer_used(SwitchId::new(0)), Bytes::ZERO);
@@ -386,7 +388,7 @@ fn a_failing_link_loses_queued_and_delivers_departed_packets() {
     assert_eq!(send(&mut sim, 0, 1500, 4), Sent::Dropped(DropReason::LinkDown));
     assert_eq!(sim.net.check_conservation(), Ok(()));
     sim.net.set_link_up(now, PORT, true, &mut sim.engine).unwrap();
-    // The lost packet in service occupies the port until its time.
+    // The lost packet in service occupies the port until its service would have ended.
     send(&mut sim, 0, 1500, 5);
     sim.run();
     assert_eq!(sim.ids(), [0, 5]);
@@ -424,8 +426,7 @@ fn an_unsupported_port_change_is_an_error_that_names_the_setting() {
     let down = sim.net.set_link_up(now, PORT, false, &mut sim.engine).unwrap_err();
     assert!(down.to_string().contains("set `variable`"), "{down}");
 
-    // Classes that share a level, and credits, need the general kind, which does not mean that their
-    // port can be stopped.
+    // Several classes, or credits, do not make it possible to stop their port.
     for classes in [vec![weight(1), weight(3)], vec![level(1), credits()], vec![level(0), level(1)]]
     {
         let port = PortConfig { pausable: false, ..with_classes(classes) };

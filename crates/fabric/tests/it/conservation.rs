@@ -15,7 +15,7 @@ enum Op {
 }
 
 const HOSTS: u32 = 16;
-/// The ports of switches alone: everything above the hosts' links.
+/// The ports of switches to other switches: all ports above those of the hosts' links.
 const SWITCH_PORTS: std::ops::Range<u32> = 2 * HOSTS..96;
 
 fn op() -> impl Strategy<Value = Op> {

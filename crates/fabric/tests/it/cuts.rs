@@ -1,4 +1,4 @@
-//! Links that are cut or slow.
+//! Links that are cut or slowed down.
 
 use crate::support::{ClassConfig, PortConfig, Sim, UNLIMITED, gbps, ps, wire};
 use apus_algorithms::BuiltInSwitch;
@@ -8,7 +8,7 @@ use apus_fabric::{Count, DropReason, Impairment, Node, RateLimit};
 use apus_units::{Bytes, ClassId, HostId, PortId, Span};
 
 const PORT: PortId = PortId::new(0);
-/// Time of 1500 B at 100 Gb/s, and the delay of the link.
+/// Time of 1500 B at 100 Gb/s, and delay of the link.
 const T: u64 = 120_000;
 const D: u64 = 1_000_000;
 
@@ -23,7 +23,8 @@ fn send<W: SwitchHalf>(sim: &mut Sim<W>, packets: u32) {
     }
 }
 
-/// Of twelve packets the cut finds two at the peer. All others are on the link, in service or in the queue, and lost.
+/// When the link is cut, two of twelve packets have reached the peer. All others are on the link,
+/// in service or queued, and are lost.
 #[test]
 fn a_cut_loses_packets_on_the_link_too() {
     let mut sim = Sim::build(&wire(variable(UNLIMITED)));
@@ -61,8 +62,8 @@ fn a_cut_loses_packets_held_back() {
     assert_eq!(sim.net.check_conservation(), Ok(()));
 }
 
-/// At a quarter of the rate, a quarter of the packets fit and wait, each takes four times as long, and marks begin at
-/// a quarter of the threshold; afterwards all is as configured.
+/// At a quarter of the rate, a quarter of the packets fit into the queue, each takes four times as
+/// long, and marks begin at a quarter of the threshold. Afterwards everything is as configured.
 #[test]
 fn a_slow_link_has_its_fraction_of_rate_memory_and_threshold() {
     let marker = BuiltInSwitch::Ecn(EcnMarker::new(Bytes::new(4 * 1500)));
@@ -80,7 +81,7 @@ fn a_slow_link_has_its_fraction_of_rate_memory_and_threshold() {
         sim.run();
         assert_eq!(sim.delivered.len(), fit);
         assert_eq!(sim.arrivals_ps()[1], 2 * (T as f64 / fraction) as u64 + D);
-        // Marked if more than the threshold was there before.
+        // A packet is marked if the bytes ahead of it exceeded the threshold.
         let marked = |d: &&crate::support::Delivery| d.packet.congestion.ecn == Ecn::Congested;
         assert_eq!(sim.delivered.iter().filter(marked).count(), fit - unmarked);
     }
@@ -91,7 +92,8 @@ fn a_slow_link_has_its_fraction_of_rate_memory_and_threshold() {
     }
 }
 
-/// The packet in service is lost at once, and counts as a drop when its last bit would have left.
+/// The packet in service is lost at once, but counts as a drop only when its last bit would have
+/// left.
 #[test]
 fn a_packet_that_was_in_service_is_being_lost_until_it_is_dropped() {
     let mut sim = Sim::build(&wire(variable(UNLIMITED)));
@@ -110,15 +112,16 @@ fn a_packet_that_was_in_service_is_being_lost_until_it_is_dropped() {
     assert_eq!(lost(&sim), (1, 1));
     sim.run();
     assert_eq!(lost(&sim), (0, 2));
-    // Without a packet in service, a failure costs none.
+    // A failure without a packet in service loses none.
     let now = sim.now();
     sim.net.set_link_up(now, PORT, false, &mut sim.engine).expect("variable");
     assert_eq!(lost(&sim), (0, 2));
 }
 
-/// The rate of a token bucket changes with that of the link; the tokens that it holds stay. Packets of 1500 B at a
-/// quarter of the rate, one at once: at 2T half a packet's tokens are there, of which the rest takes 4T at half the rate
-/// instead of 2T. At 8T a quarter is there, and at the whole rate the rest takes 3T.
+/// The rate of a token bucket changes with that of its link, but the tokens in the bucket are kept.
+/// Packets of 1500 B, one at once, at a quarter of the rate: at 2T the bucket holds half of a
+/// packet's tokens, and the other half takes 4T at half the rate instead of 2T. At 8T it holds a
+/// quarter, and at the whole rate the rest takes 3T.
 #[test]
 fn tokens_stay_when_a_link_becomes_slow_or_fast() {
     let limit = RateLimit { rate: gbps(25), burst: Bytes::new(1500) };
@@ -154,7 +157,8 @@ impl SwitchHalf for Meter {
     }
 }
 
-/// Packets that the link loses have occupied it: they count as sent, for switch halves and in all counters.
+/// Packets that the link loses have occupied it, so they count as sent, for switch halves and in
+/// all counters.
 #[test]
 fn packets_lost_on_the_link_were_sent() {
     let port = apus_fabric::PortConfig {
@@ -196,7 +200,8 @@ fn packets_lost_on_the_link_were_sent() {
     let now = sim.now();
     send(&mut sim, 1);
     sim.net.set_link_up(now, PORT, false, &mut sim.engine).expect("variable");
-    // Neither at the end of its service, before that is handled.
+    // The packet has not left at the end of its service either, as long as that end has not been
+    // handled.
     let counters = sim.net.port_counters(PORT, now + Span::from_ps(T));
     assert_eq!((counters.sent, counters.dropped), (count(3), count(2)));
     sim.run();

@@ -7,7 +7,7 @@ use crate::support::{gbps, host_tier, switch_tier};
 use apus_fabric::{Avoided, PathSet, Rehash};
 use apus_units::{HostId, PortId};
 
-/// Flows of a test.
+/// Number of flows of a test.
 const FLOWS: u64 = 4000;
 
 fn leaf_spine() -> Network<u32> {
@@ -40,8 +40,9 @@ fn paths(net: &mut Network<u32>, src: u32, dst: u32) -> Vec<Vec<String>> {
     (0..FLOWS).map(|key| path(net, src, dst, key)).collect()
 }
 
-/// One of four ports is lost. With resilient hashing the flows of the others stay. Modulo the new number, a flow
-/// that had another port has it again with probability 1/3, so that 1/4 of all stay.
+/// One of four ports is lost. With resilient hashing the flows of the other ports stay. With the
+/// hash modulo the new number, a flow of another port gets the same port with probability 1/3, so
+/// that 1/4 of all flows stay.
 #[test]
 fn flows_of_a_lost_port_move_and_others_as_the_rule_says() {
     for (rehash, stays) in [(Rehash::Resilient, 0.75), (Rehash::Modulo, 0.25)] {
@@ -54,9 +55,9 @@ fn flows_of_a_lost_port_move_and_others_as_the_rule_says() {
         let after = paths(&mut net, 0, 2);
         assert!(after.iter().all(|path| path.len() == 4 && !path.contains(&lost.to_owned())));
         let same = before.iter().zip(&after).filter(|(a, b)| a == b).count() as f64 / FLOWS as f64;
-        // Five deviations of the binomial distribution.
+        // Five standard deviations of the binomial distribution.
         assert!((same - stays).abs() < 5.0 * (0.1875 / FLOWS as f64).sqrt(), "{rehash:?}: {same}");
-        // Those that move spread over the three ports that are left.
+        // The flows that move spread over the three remaining ports.
         for spine in [0, 1, 3] {
             let name = format!("leaf 0 -> spine {spine}");
             let share = after.iter().filter(|path| path[1] == name).count() as f64 / FLOWS as f64;
@@ -67,8 +68,10 @@ fn flows_of_a_lost_port_move_and_others_as_the_rule_says() {
     }
 }
 
-/// Only the core at its end knows that its link into pod 1 is dead, and has no other: packets for the pod keep
-/// coming to it. From the pod the aggregation switch avoids the core. Once all switches know, none uses it.
+/// A link from a core into pod 1 has failed. At first only this core knows, and it has no other
+/// link into the pod, so packets for the pod still reach it. In the opposite direction the
+/// aggregation switch avoids the core. Once all switches know of the failure, none uses the core
+/// for this pod.
 #[test]
 fn a_dead_link_from_a_core_needs_other_switches_to_avoid_it() {
     let dead = ["core 0 -> agg 2", "agg 2 -> core 0"].map(str::to_owned);
@@ -101,8 +104,8 @@ fn a_dead_link_from_a_core_needs_other_switches_to_avoid_it() {
     assert_eq!(paths(&mut net, 0, 2), within);
 }
 
-/// A host whose only link is dead, and a link that is the only one between two switches, keep their paths: packets
-/// are lost there.
+/// A host whose only link has failed, and two switches whose only link has failed, keep their
+/// paths: packets are lost there.
 #[test]
 fn without_another_path_the_planned_one_stays() {
     let mut net = fat_tree();
@@ -114,8 +117,9 @@ fn without_another_path_the_planned_one_stays() {
     assert_eq!(path(&mut net, 0, 5, 7), before);
 }
 
-/// The set of paths of a pair keeps its numbers: those of live paths lead where they led, and those of a dead one
-/// spread over the others, so that packets sprayed over all numbers load the live links alike.
+/// The set of paths of a pair keeps its numbers. Numbers of working paths keep their path, and
+/// those of a failed path spread over the others. Packets sprayed over all numbers therefore load
+/// the working links equally.
 #[test]
 fn numbers_of_paths_stay_and_those_of_a_dead_path_spread() {
     let mut net = leaf_spine();
@@ -143,7 +147,7 @@ fn numbers_of_paths_stay_and_those_of_a_dead_path_spread() {
             assert_eq!(now, before);
         }
         assert!(now[1] != "leaf 0 -> spine 2");
-        // Receivers find the number, also when their own paths are others again.
+        // Receivers find the number, even if their own paths have changed.
         assert_eq!(back.number_of(route), Some(number));
         assert_eq!(net.detour_number(route), Some((number, variants)));
         assert_eq!(net.detour_number(back.route(number)), Some((number, variants)));
@@ -155,8 +159,8 @@ fn numbers_of_paths_stay_and_those_of_a_dead_path_spread() {
     assert_eq!(net.path_set(src, dst).expect("paths"), planned);
 }
 
-/// Two hosts with a port on each of four switches. A host leaves a port whose link it avoids at once, its peer once
-/// all know; flows of other ports stay.
+/// Two hosts with a port on each of four switches. A host immediately stops using a port whose link
+/// it avoids, and its peer does once all know of the failure. Flows of other ports stay.
 #[test]
 fn a_host_with_several_ports_uses_those_that_are_left() {
     let mut net: Network<u32> =
@@ -172,7 +176,7 @@ fn a_host_with_several_ports_uses_those_that_are_left() {
     .expect("few routes");
     let (there, back) = (paths(&mut net, 0, 1), paths(&mut net, 1, 0));
     let quarter = FLOWS as f64 / 4.0;
-    // Five deviations of the binomial distribution.
+    // Five standard deviations of the binomial distribution.
     assert!((uses(&there) as f64 - quarter).abs() < 5.0 * (0.75 * quarter).sqrt());
     net.set_detours(Some(0));
     let now = paths(&mut net, 0, 1);
@@ -196,7 +200,7 @@ fn a_host_with_several_ports_uses_those_that_are_left() {
     assert_eq!(same as u64, FLOWS, "acknowledgements take the network of the data");
 }
 
-/// Nothing joins the two leaves of plane 1 any more: hosts on both use plane 0.
+/// The two leaves of plane 1 are separated: hosts on both of them use plane 0.
 #[test]
 fn hosts_leave_a_network_that_does_not_join_them() {
     let tier = switch_tier(gbps(100));
@@ -208,15 +212,15 @@ fn hosts_leave_a_network_that_does_not_join_them() {
     assert_eq!((before.count(), before.port_pairs()), (2, 2));
     net.set_detours(Some(0));
     assert!(paths(&mut net, 0, 1).iter().all(|path| path.iter().all(|p| p.contains("plane 0"))));
-    // Numbers of a set keep their plane; the host asks which ones are cut.
+    // Numbers of a set keep their plane; the host checks which ones are cut.
     let cut = |number| net.is_cut(HostId::new(0), HostId::new(1), before.route(number));
     assert_eq!([cut(0), cut(1)], [false, true]);
     net.set_detours(None);
     assert!(!net.is_cut(HostId::new(0), HostId::new(1), before.route(1)));
 }
 
-/// A pair of hosts whose paths are stored while a link is avoided gets the detours of that state and of each later one,
-/// as a pair that was known before.
+/// If the paths of a pair of hosts are stored while a link is avoided, the pair gets the detours of
+/// that state and of each later one, like a pair that was stored before.
 #[test]
 fn paths_that_are_stored_later_avoid_links_too() {
     let through = |net: &Network<u32>, set: PathSet, lost: &str| {

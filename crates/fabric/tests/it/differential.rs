@@ -1,4 +1,4 @@
-//! Equal traffic through ports of all kinds: results agree to the picosecond.
+//! Equal traffic through ports of all kinds: the results are equal to the picosecond.
 
 use crate::support::{ClassConfig, PortConfig, Tier, Topology};
 use crate::support::{Delivery, Sim, wire};
@@ -15,9 +15,9 @@ use proptest::prelude::*;
 #[derive(Clone, Debug)]
 enum Gap {
     Ps(u64),
-    /// Times that 1000 B take.
+    /// Multiple of the time that 1000 B take.
     Services(u64),
-    /// Exactly when the port runs empty: the tie.
+    /// Exactly when the port becomes empty: a tie.
     WhenIdle,
 }
 
@@ -43,7 +43,7 @@ fn arrivals() -> impl Strategy<Value = Vec<Arrival>> {
     prop::collection::vec(arrival, 1..200)
 }
 
-/// Zero, less than a service, several services.
+/// Zero, less than a service, or several services.
 fn delays() -> impl Strategy<Value = Span> {
     prop::sample::select(vec![Span::ZERO, Span::from_ns(7), Span::from_us(1)])
 }
@@ -58,13 +58,13 @@ fn rates() -> impl Strategy<Value = Rate> {
     prop::sample::select(vec![1, 10, 25, 40, 100, 102, 400]).prop_map(Rate::from_gbps)
 }
 
-/// Everything that can be seen of a port.
+/// Everything that can be observed at a port.
 #[derive(Debug, PartialEq)]
 struct Observed {
     sent: Vec<Sent>,
     seen: Vec<(PortCounters, Bytes, Time)>,
     classes: Vec<(ClassCounters, Bytes)>,
-    /// The signals of the port to its own host, by packet.
+    /// The signals of the port to its own host, for each packet.
     signals: Vec<Option<(HostId, u32)>>,
     delivered: Vec<Delivery>,
 }
@@ -199,7 +199,8 @@ proptest! {
         }
     }
 
-    /// Packets without room in their class lose their payload, or the last one of the queue does.
+    /// Packets without room in their class lose their payload, or the last packet of the queue
+    /// does.
     #[test]
     fn one_port_that_trims(
         rate in rates(),

@@ -11,10 +11,10 @@ use apus_units::{Bytes, HostId, PortId, Span};
 const PORT: PortId = PortId::new(0);
 /// 1500 B at 100 Gb/s.
 const T: u64 = 120_000;
-/// The delay of every link here.
+/// Delay of every link in these tests.
 const D: u64 = 1_000_000;
 
-/// All kinds of port.
+/// Builds the network with ports of each kind.
 fn all_kinds(topology: &Topology) -> [Sim; 3] {
     let kinds = [PortKind::Fifo, PortKind::Lazy, PortKind::Event];
     kinds.map(|least| Sim::build_at_least(topology, least))
@@ -40,7 +40,7 @@ fn store_and_forward_over_1_to_6_hops() {
                 assert_eq!(sim.send_bytes(route, 1500, id), Sent::Accepted);
             }
             sim.run();
-            // The first packet is serialized once per hop; each further one leaves T later.
+            // The first packet is serialised once per hop; each further packet leaves T later.
             let first = hops * (T + D);
             assert_eq!(sim.arrivals_ps(), [first, first + T, first + 2 * T], "{hops} hops");
             assert!(sim.delivered.iter().all(|d| d.host == HostId::new(dst)));
@@ -141,7 +141,7 @@ fn a_departure_at_exactly_now_counts_as_gone() {
         sim.run_before(ps(T - 1));
         assert_eq!(sim.net.queue_bytes(PORT, ps(T - 1)), Bytes::new(1500));
         assert_eq!(sim.send_bytes(route, 1500, 1), Sent::Dropped(DropReason::Buffer));
-        // The service event of this instant is still pending: the result must not depend on it.
+        // The service event of this time is still pending: the result must not depend on it.
         sim.run_before(ps(T));
         assert_eq!(sim.net.queue_bytes(PORT, ps(T)), Bytes::ZERO);
         assert_eq!(sim.net.port_counters(PORT, ps(T)).queued.packets, 0);
@@ -160,7 +160,7 @@ fn time_integrals_are_exact_at_any_instant() {
         for id in 0..3 {
             sim.send_bytes(route, 1500, id);
         }
-        // Three packets for T, two for T, one for T.
+        // Three packets for T, two packets for T, one packet for T.
         let expected = |t: u64| {
             u128::from(3 * t.min(T))
                 + u128::from(2 * t.saturating_sub(T).min(T))
@@ -187,7 +187,7 @@ fn rfc_8257_3_1_marks_above_the_threshold_only() {
             sim.send(packet);
         }
         sim.run();
-        // Packet 2 finds exactly 3000 B, packet 3 finds 4500 B, packet 4 does not take part.
+        // Packet 2 finds exactly 3000 B and packet 3 finds 4500 B; packet 4 is not ECN-capable.
         let ecn: Vec<Ecn> = sim.delivered.iter().map(|d| d.packet.congestion.ecn).collect();
         let quiet = Ecn::Capable;
         assert_eq!(ecn, [quiet, quiet, quiet, Ecn::Congested, Ecn::NotCapable]);
@@ -223,6 +223,6 @@ fn one_event_per_hop_at_fifo_ports_and_one_pending_per_link() {
         sim.send_bytes(route, 1500, id);
     }
     sim.run();
-    // The engine of these tests refuses a second pending event of a kind and port.
+    // The event queue of these tests refuses a second pending event of one kind at one port.
     assert_eq!(sim.engine.handled, 200);
 }

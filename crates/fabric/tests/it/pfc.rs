@@ -16,7 +16,7 @@ fn config(pause: u64, headroom: u64) -> PfcConfig {
     }
 }
 
-/// Hosts that send `packets` each to the last one, all at once.
+/// Runs hosts that send `packets` packets each to the last host, all at once.
 fn incast(hosts: u32, packets: u32, pfc: Option<PfcConfig>) -> Sim {
     let topology = Topology::star(hosts, &host_tier(gbps(100))).with_pausable_ports();
     let mut sim = Sim::build(&topology);
@@ -36,8 +36,9 @@ fn incast(hosts: u32, packets: u32, pfc: Option<PfcConfig>) -> Sim {
 
 #[test]
 fn enough_headroom_loses_nothing_and_bounds_the_bytes_held() {
-    // Bytes on the link when the pause is sent and bytes sent while it travels, 1 us at 100 Gb/s
-    // each, with a packet begun at either end, and the pause frame itself.
+    // Bytes on the link when the pause is sent, and bytes sent while the pause is on the link, each
+    // 1 us at 100 Gb/s; in addition one packet in service at either end, and the pause frame
+    // itself.
     let headroom = 2 * 12_500 + 2 * u64::from(PACKET) + PfcConfig::FRAME.get();
     let pause = 20_000;
     for hosts in [3, 5, 9, 17] {
@@ -50,7 +51,8 @@ fn enough_headroom_loses_nothing_and_bounds_the_bytes_held() {
         let to_last = apus_fabric::opposite(route);
         let most = sim.net.port_counters(to_last, sim.now()).max_queue.get();
         assert!(most <= u64::from(hosts - 1) * (pause + headroom), "{most}");
-        // The bottleneck never idles if the bytes left at `resume` last until more arrive: 2 us.
+        // The bottleneck never idles if the bytes held at `resume` last until more packets arrive:
+        // 2 us.
         if u64::from(hosts - 1) * pause / 2 < 25_000 {
             continue;
         }
@@ -65,7 +67,7 @@ fn without_pauses_the_queue_holds_everything_sent() {
     let sim = incast(9, 500, None);
     let to_last = apus_fabric::opposite(sim.net.host_port(HostId::new(8)));
     let most = sim.net.port_counters(to_last, sim.now()).max_queue.get();
-    // 8 arrive while 1 leaves.
+    // 8 packets arrive while 1 leaves.
     assert!(most > 7 * 499 * u64::from(PACKET), "{most}");
 }
 
@@ -79,21 +81,23 @@ fn too_little_headroom_drops_packets_before_the_pause_takes_effect() {
 
 #[test]
 fn first_pause_takes_hold_a_link_later() {
-    // Two senders at line rate: one packet of each arrives per 120 ns, one leaves; after 14 of
-    // either link 20 kB of one of them are held, the queue growing by a packet per 120 ns.
+    // Two senders at line rate: one packet of each arrives per 120 ns, and one packet leaves, so
+    // the queue grows by one packet per 120 ns. After 14 packets of either link, 20 kB of one of
+    // them are held.
     let topology = Topology::star(3, &host_tier(gbps(100))).with_pausable_ports();
     let mut sim = Sim::build(&topology);
     sim.net.enable_pfc(config(3_000, 1_000_000)).expect("pausable");
     let route = sim.route(1, 2);
-    // One packet is held while it is served; the second makes 3000 B.
+    // One packet is held while it is in service; with the second, the switch holds 3000 B.
     let other = sim.route(0, 2);
     sim.send_bytes(other, PACKET, 100);
     for id in 0..40 {
         sim.send_bytes(route, PACKET, id);
     }
-    // Packets of host 1 arrive at 1120, 1240, 1360 ns; that of host 0 at 1120 ns is served first, so that host 1's first two are
-    // both held at 1240 ns. The pause frame takes 84 B = 6.72 ns and 1000 ns: at 2246.72 ns, while packet 18 is sent (2160 to
-    // 2280 ns).
+    // Packets of host 1 arrive at 1120, 1240 and 1360 ns. The packet of host 0, which arrives at
+    // 1120 ns, is served first, so both of host 1's first two packets are held at 1240 ns. The
+    // pause frame takes 84 B = 6.72 ns and 1000 ns: it arrives at 2246.72 ns, while packet 18 is
+    // sent (2160 to 2280 ns).
     sim.run_before(ps(2_246_720));
     let nic = sim.net.host_port(HostId::new(1));
     let sent = |sim: &Sim| sim.net.port_counters(nic, sim.now()).sent.packets;
@@ -102,8 +106,8 @@ fn first_pause_takes_hold_a_link_later() {
     assert_eq!(sent(&sim), 19, "the packet in service finishes, no other begins");
 }
 
-/// Thresholds a packet apart, and equal rates: at the time at which a packet arrives and causes a pause, another one leaves and
-/// ends it.
+/// Thresholds that differ by one packet, and equal rates: at the time at which an arriving packet
+/// causes a pause, another packet leaves and ends it.
 #[test]
 fn a_pause_that_ends_at_its_beginning_pauses_nothing_for_long() {
     let sim = incast(2, 500, Some(config(3_000, 100_000)));
@@ -111,7 +115,8 @@ fn a_pause_that_ends_at_its_beginning_pauses_nothing_for_long() {
     assert_eq!(sim.delivered.len(), 500);
 }
 
-/// What a switch holds for a link that fails is lost, so that the host that filled its memory may send again at once.
+/// Packets queued for a link that fails are lost, so that the host that filled the switch's memory
+/// may send again at once.
 #[test]
 fn the_failure_of_a_link_ends_the_pauses_that_its_queue_has_caused() {
     let mut tier = host_tier(gbps(100));
@@ -151,7 +156,8 @@ fn impossible_thresholds_and_ports_are_refused() {
     assert!(sim.net.enable_pfc(other).is_err());
 }
 
-/// A NIC with one class in front of a switch with two: it sends again only when neither is paused.
+/// A NIC with one class is connected to a switch with two: it sends again only when neither class
+/// is paused.
 #[test]
 fn a_nic_of_one_class_waits_for_the_last_of_two_pauses_to_end() {
     let mut tier = host_tier(gbps(100));
@@ -160,7 +166,7 @@ fn a_nic_of_one_class_waits_for_the_last_of_two_pauses_to_end() {
     let classes = [0, 1].map(ClassId::new);
     let pfc = PfcConfig { classes: classes.to_vec(), ..config(3_000, 1_000_000) };
     sim.net.enable_pfc(pfc).expect("pausable ports");
-    // Nothing leaves the switch: two packets of each class make 3000 B, and pause the NIC.
+    // No packet leaves the switch: two packets of each class make 3000 B, and pause the NIC.
     let out = apus_fabric::opposite(sim.net.host_port(HostId::new(1)));
     let stop = |sim: &mut Sim, class, paused| {
         let now = sim.now();

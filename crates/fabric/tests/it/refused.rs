@@ -1,4 +1,4 @@
-//! Dropped packets are reported to the switch half of their port.
+//! Reports of dropped packets to the switch half of their port.
 
 use crate::support::Sim;
 use crate::support::{Tier, Topology};
@@ -9,10 +9,10 @@ use apus_fabric::{Buffer, PortKind, Sent};
 use apus_units::{Bytes, Rate, Span, Time};
 
 /// RCP's `y` is the rate of all arrivals (IWQoS 2005, equation 1), for any kind of port. Ten
-/// packets of 1500 B reach a port of 10 Gb/s between 1.12 and 2.2 us; there is room for two, and
-/// none leaves before 2.32 us. The next arrives 20 us after the first, with an average RTT of 10
-/// us: y = 6 Gb/s and no queue, so the first rate, 0.5 Gb/s, grows by 1 + 0.4 * 0.4 = 1.16, for two
-/// intervals.
+/// packets of 1500 B reach a port of 10 Gb/s between 1.12 and 2.2 us. The port has room for two of
+/// them, and none leaves before 2.32 us. The next packet arrives 20 us after the first, with an
+/// average RTT of 10 us. Then y = 6 Gb/s and the queue is empty, so the initial rate, 0.5 Gb/s,
+/// grows by 1 + 0.4 * 0.4 = 1.16 in each of two intervals.
 #[test]
 fn rcp_counts_packets_that_its_port_drops() {
     let half = build("rcp", None, &[("initial_rtt", "10us")]).expect("algorithm");
@@ -41,7 +41,7 @@ fn rcp_counts_packets_that_its_port_drops() {
         let last = &sim.delivered.last().expect("delivered").packet;
         let fields = RcpFields::of(&last.congestion.fields).expect("RCP\'s fields");
         let rate = fields.rate().as_bps() as f64;
-        // The header carries rates to 100 kb/s.
+        // The header carries rates with a resolution of 100 kb/s.
         assert!((rate - 0.5e9 * 1.16 * 1.16).abs() <= 1e5, "{least:?}: {rate}");
     }
 }

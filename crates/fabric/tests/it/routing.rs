@@ -56,7 +56,7 @@ fn the_return_path_is_the_forward_path_reversed() {
                 let forward: Vec<(Node, Node)> =
                     there.iter().map(|port| ends(&net, *port)).collect();
                 assert_eq!(forward, reversed, "{name}: {src} -> {dst}");
-                // Connected, from end to end.
+                // The path is connected from end to end.
                 assert_eq!(forward[0].0, Node::Host(host(src)));
                 assert_eq!(forward.last().unwrap().1, Node::Host(host(dst)));
                 assert!(forward.windows(2).all(|pair| pair[0].1 == pair[1].0));
@@ -74,7 +74,7 @@ fn paths_are_shortest() {
     }
 }
 
-/// Number of the `flows` that use each link that `pick` selects.
+/// Returns the number of `flows` that use each link that `pick` selects.
 fn usage(
     net: &mut Network<u32>,
     flows: impl Iterator<Item = (u32, u32, u64)>,
@@ -94,7 +94,7 @@ fn usage(
     usage
 }
 
-/// Every count is within 5 standard deviations of the mean.
+/// Checks that every count is within 5 standard deviations of the mean.
 fn assert_balanced(usage: &BTreeMap<String, u32>) {
     let mean = f64::from(usage.values().sum::<u32>()) / usage.len() as f64;
     assert!(mean > 50.0, "too few flows to tell");
@@ -112,7 +112,8 @@ fn every_core_and_uplink_is_used_about_equally() {
             Topology::fat_tree(k, k / 2, &host_tier(gbps(100)), &switches, &switches).unwrap();
         let mut net: Network<u32> = topology.build(11).unwrap();
         let (hosts, pod) = (net.hosts(), net.hosts() / k);
-        // Every host to its counterpart in the next pod, 200 flows each: same addresses, other keys.
+        // Every host sends 200 flows to its counterpart in the next pod: same addresses, different
+        // keys.
         let flows = (0..hosts * 200).map(|n| {
             let src = n % hosts;
             (src, (src + pod) % hosts, u64::from(n))
@@ -180,7 +181,7 @@ fn impossible_routes_are_errors_with_a_reason() {
     assert_eq!(error, RouteError::SameHost(host(1)));
 }
 
-/// A packet arrives through 63 switches, and would die at the 64th.
+/// A packet can pass 63 switches, and is dropped at the 64th.
 #[test]
 fn a_chain_longer_than_a_packet_lives_has_no_route() {
     let chain = |switches| {
@@ -202,7 +203,7 @@ fn a_chain_longer_than_a_packet_lives_has_no_route() {
     assert_eq!(error, "has 64 switches, but a packet visits at most 63; name fewer");
 }
 
-/// The way around a ring of 64 switches is too long for a packet: the planned path stays.
+/// The detour around a ring of 64 switches is too long for a packet: the planned path stays.
 #[test]
 fn a_detour_longer_than_a_packet_lives_is_none() {
     let avoiding = |switches: u32| {

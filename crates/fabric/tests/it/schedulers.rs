@@ -6,9 +6,9 @@ use apus_units::{Bytes, ClassId, PortId, Span, Time};
 use proptest::prelude::*;
 
 const PORT: PortId = PortId::new(0);
-/// The delay of the wire.
+/// Delay of the link.
 const DELAY: Span = Span::from_us(1);
-/// 1 B at 100 Gb/s, in picoseconds.
+/// Time of 1 B at 100 Gb/s, in picoseconds.
 const BYTE: u64 = 80;
 /// Largest packet.
 const MAX: u32 = 9000;
@@ -17,7 +17,7 @@ fn any_scheduler() -> impl Strategy<Value = SchedulerKind> {
     prop::sample::select(SchedulerKind::WORDS.map(|(_, kind)| kind).to_vec())
 }
 
-/// Schedulers that share the link in the ratio of the weights.
+/// Schedulers that share the link in proportion to the weights.
 fn weighted() -> impl Strategy<Value = SchedulerKind> {
     prop::sample::select(vec![SchedulerKind::StartTime, SchedulerKind::DeficitRoundRobin])
 }
@@ -42,21 +42,22 @@ fn send(sim: &mut Sim, class: usize, bytes: u32, id: u32) {
     sim.send(packet);
 }
 
-/// The packets in the order of service: class and bytes.
+/// Returns class and bytes of the packets, in the order of service.
 fn served(sim: &Sim) -> impl Iterator<Item = (usize, u64)> {
     let packets = sim.delivered.iter().map(|delivery| &delivery.packet);
     packets.map(|packet| (packet.class.index(), u64::from(packet.wire_bytes)))
 }
 
-/// Time since the packet before, class and bytes.
+/// Time since the previous packet, class, and bytes.
 fn arrivals() -> impl Strategy<Value = Vec<(u64, usize, u32)>> {
     let gap = prop_oneof![3 => Just(0), 3 => 0..400_000_u64, 1 => 0..4_000_000_u64];
     prop::collection::vec((gap, 0..4_usize, 64..=MAX), 1..200)
 }
 
 proptest! {
-    /// Busy periods depend on arrivals alone, so that each ends when it would with one queue (Lindley
-    /// 1952), and all its packets have left then, each once and in the order of its class.
+    /// Busy periods depend on arrivals alone. Each therefore ends when it would with a single queue
+    /// (Lindley 1952). By then all of its packets have left, each once and in the order of its
+    /// class.
     #[test]
     fn every_scheduler_is_work_conserving(
         scheduler in any_scheduler(),
@@ -94,7 +95,7 @@ proptest! {
         }
     }
 
-    /// Classes that are paused and classes without tokens hold up no other class, and go on.
+    /// Paused classes and classes without tokens delay no other class, and are served again later.
     #[test]
     fn every_scheduler_passes_over_classes_that_may_not_send(
         scheduler in any_scheduler(),
@@ -104,7 +105,7 @@ proptest! {
     ) {
         let mut config = port(scheduler, &weights);
         config.pausable = true;
-        // 5 Gb/s of 100, 6000 B at once.
+        // 5 of 100 Gb/s, 6000 B at once.
         config.classes[0].rate_limit = Some(RateLimit { rate: gbps(5), burst: Bytes::new(6000) });
         let mut sim = Sim::build(&wire(config));
         let mut now = Time::ZERO;
@@ -125,7 +126,7 @@ proptest! {
         sim.run();
         let waiting = sim.net.port_counters(PORT, sim.now()).queued;
         prop_assert_eq!(arrivals.len() as u64, sim.delivered.len() as u64 + waiting.packets);
-        // Class 1 alone has no tokens to wait for: its packets follow each other.
+        // Class 1 alone has no tokens to wait for, so its packets leave back to back.
         pause(&mut sim, 1, false);
         let (start, before) = (sim.now(), sim.delivered.len());
         sim.run();
@@ -140,10 +141,11 @@ proptest! {
         prop_assert_eq!(sim.net.check_conservation(), Ok(()));
     }
 
-    /// In n rounds of deficit round robin a backlogged class sends n quanta, less its deficit at the end
-    /// (below Max), plus that at the start. The rounds of two classes differ by at most one. So their
-    /// bytes, divided by weight over smallest weight, differ by at most the smallest quantum (Max) and
-    /// 2 * Max. Start-time fair queueing has a tighter bound: a packet of each.
+    /// In n rounds of deficit round robin a backlogged class sends n quanta, minus its deficit at
+    /// the end (below Max), plus its deficit at the start. The rounds of two classes differ by at
+    /// most one. Their bytes, divided by weight over smallest weight, therefore differ by at most
+    /// the smallest quantum (Max) and 2 * Max. Start-time fair queueing has a tighter bound: one
+    /// packet of each class.
     #[test]
     fn backlogged_classes_share_by_weight(
         scheduler in weighted(),
@@ -180,8 +182,8 @@ proptest! {
         }
     }
 
-    /// A packet of a class that was idle waits at most for the packet in service and one turn of every
-    /// other class: its quantum, and a deficit below Max.
+    /// A packet of a class that was idle waits at most for the packet in service and one turn of
+    /// every other class: the quantum of that class, and a deficit below Max.
     #[test]
     fn no_class_starves(
         scheduler in weighted(),
@@ -220,13 +222,14 @@ fn deficit_round_robin_keeps_the_rest_of_a_quantum() {
         send(&mut sim, 1, 1000, 0);
     }
     sim.run();
-    // Class 1 sends one packet of its first quantum and keeps 500 B. Its second turn has 2000 B: two
-    // packets. At the end class 0 has none left.
+    // Class 1 sends one packet of its first quantum and keeps 500 B. Its second turn has 2000 B:
+    // two packets. At the end class 0 has no packets left.
     let order: Vec<usize> = served(&sim).map(|(class, _)| class).collect();
     assert_eq!(order, [0, 0, 1, 0, 0, 1, 1, 0, 0, 1, 1, 1]);
 }
 
-/// With quanta of 1500 B each, a class whose queue runs empty in its turn does not keep the rest.
+/// With quanta of 1500 B each, a class whose queue becomes empty in its turn does not keep the
+/// rest.
 #[test]
 fn deficit_round_robin_takes_the_deficit_of_an_empty_class() {
     let mut sim = Sim::build(&wire(port(SchedulerKind::DeficitRoundRobin, &[1, 1])));
@@ -234,12 +237,12 @@ fn deficit_round_robin_takes_the_deficit_of_an_empty_class() {
         send(&mut sim, 0, 1500, 0);
     }
     send(&mut sim, 1, 100, 0);
-    // 0, then 1 with 1400 B left, then 0 from 1600 B on.
+    // First class 0, then class 1 with 1400 B left, then class 0 from 1600 B on.
     sim.run_before(ps(2000 * BYTE));
     send(&mut sim, 1, 1450, 0);
     send(&mut sim, 1, 1450, 0);
     sim.run();
-    // With a deficit of 1400 B, class 1 would send both in one turn.
+    // With a deficit of 1400 B, class 1 would send both packets in one turn.
     let order: Vec<(usize, u64)> = served(&sim).collect();
     let (a, b) = ((0, 1500), (1, 1450));
     assert_eq!(order, [a, (1, 100), a, b, a, b, a]);

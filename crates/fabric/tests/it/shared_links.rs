@@ -8,10 +8,10 @@ use apus_units::{ClassId, HostId, PortId, Span, Time};
 const PORT: PortId = PortId::new(0);
 /// 1500 B at 100 Gb/s.
 const T: u64 = 120_000;
-/// The delay of the wire.
+/// Delay of the link.
 const D: u64 = 1_000_000;
 
-/// What the port has asked for.
+/// Requests of the port.
 #[derive(Default)]
 struct Asked {
     times: u32,
@@ -34,7 +34,8 @@ impl Schedule for Asked {
     }
 }
 
-/// A burst followed by idle time: afterwards only the simulator's hand-over uses the port.
+/// A burst followed by idle time: after the burst, only the hand-overs of the simulator use the
+/// port.
 #[test]
 fn queued_packets_are_handed_over_before_they_arrive() {
     let level = |priority| ClassConfig { priority, ..ClassConfig::default() };
@@ -62,19 +63,19 @@ fn queued_packets_are_handed_over_before_they_arrive() {
                 got.push((flight.arrives.as_ps(), *packet.payload));
             });
         }
-        // The other part has advanced at most a link's delay beyond the last hand-over.
+        // The other part has advanced by at most the delay of the link since the last hand-over.
         let Some(more) = more else { break };
         assert!(more > now, "a packet whose service began by {now} was not on the link");
         now = more + Span::from_ps(D);
     }
-    // 40 services of 0.12 us take four windows of 1 us and the first one.
+    // 40 services of 0.12 us take the first window and four windows of 1 us.
     assert!((5..=7).contains(&served), "served {served} times");
     let order = [0].into_iter().chain(35..40).chain(1..35);
     let expected: Vec<(u64, u32)> = (1..).map(|n| n * T + D).zip(order).collect();
     assert_eq!(got, expected);
-    // Once, and again by each service but the last.
+    // The first request, and another one in each service except the last.
     assert_eq!((asked.times, net.held()), (served, 0));
-    // And again.
+    // The port requests service again after idle time.
     for id in 40..42 {
         let packet = Packet::new(route, from, to, 1500, id);
         assert_eq!(net.send(now, from, packet, &mut asked), Sent::Accepted);

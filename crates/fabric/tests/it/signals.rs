@@ -12,7 +12,7 @@ use apus_fabric::{Node, PortKind, Sent, Signalling, Way};
 use apus_units::{Bytes, ClassId, HostId, Rate, Span};
 
 /// Two hosts on each side of two switches: 100 Gb/s and 1 us everywhere, control packets first. The
-/// ports of switches take part in `algorithm`, and also those of hosts if `nics`.
+/// ports of switches have a switch half of `algorithm`, and those of hosts too if `nics` is set.
 fn dumbbell_with(algorithm: &str, nics: bool) -> Sim {
     let rate = Rate::from_gbps(100);
     let tier = Tier::hosts(rate, Span::from_us(1), Bytes::new(1_000_000));
@@ -56,17 +56,18 @@ fn send(sim: &mut Sim, (from, to): (u32, u32), id: u32, fields: Fields) {
 fn bolt_3_1_an_src_reaches_the_source_while_its_packet_still_waits() {
     let mut sim = dumbbell("bolt");
     let data = BoltFields::new(0, 0).fields();
-    // Hosts 0 and 1 send three packets each at once to host 2: they meet at the left switch.
+    // Hosts 0 and 1 send three packets each to host 2 at once; the packets meet at the left switch.
     for id in 1..=3 {
         send(&mut sim, (0, 2), id, data);
         send(&mut sim, (1, 2), 10 + id, data);
     }
     sim.run();
     let signals: Vec<_> = sim.delivered.iter().filter(|d| d.packet.wire_bytes == 84).collect();
-    // Per link a packet takes 120 ns and 1 us. The pairs reach the switch after 1120, 1240 and
-    // 1360 ns; one of the first pair is sent at once. The other finds it in service, nothing
-    // waiting; of the second pair one leaves the queue for it, and so on: the queue is 1 MTU for the
-    // last of the second pair and for both of the third, of which the second finds 2.
+    // On each link a packet takes 120 ns and 1 us. The pairs reach the switch after 1120, 1240 and
+    // 1360 ns. One packet of the first pair is sent at once; the other finds it in service and no
+    // packet queued. When the second pair arrives, one packet leaves the queue, and so on. The
+    // queue is 1 MTU for the last packet of the second pair and for both of the third pair, of
+    // which the second finds 2.
     assert_eq!(signals.len() as u64, sim.net.counters().signals);
     assert_eq!(sim.net.counters().signal_bytes, 84 * signals.len() as u64);
     let mut last = None;
@@ -76,7 +77,7 @@ fn bolt_3_1_an_src_reaches_the_source_while_its_packet_still_waits() {
         assert_eq!((signal.packet.src, signal.packet.class), (HostId::new(2), ClassId::new(0)));
         last = Some((signal.at, signal.packet.payload));
     }
-    // The last pair comes at 1360 ns; 84 bytes take 6.72 ns, so the first of its SRCs is back at
+    // The last pair arrives at 1360 ns. 84 bytes take 6.72 ns, so the first of its SRCs is back at
     // 2366.72 ns, before the pair's last packet has crossed the middle link.
     let (at, _) = last.expect("a queue of more than an MTU signals");
     assert_eq!(at.as_ps(), 2_366_720);
@@ -88,7 +89,7 @@ fn bolt_3_1_an_src_reaches_the_source_while_its_packet_still_waits() {
 fn a_signal_from_the_second_switch_takes_two_links_back() {
     let mut sim = dumbbell("bolt");
     let data = BoltFields::new(0, 0).fields();
-    // From both sides to host 3: the queue is at the right switch.
+    // Hosts on both sides send to host 3, so the queue is at the right switch.
     for id in 1..=20 {
         send(&mut sim, (0, 3), id, data);
         send(&mut sim, (2, 3), 30 + id, data);
@@ -113,7 +114,8 @@ fn ports_with_a_half_that_acts_on_dequeue_are_class_ports() {
     assert_eq!(bolt.net.port_kind(bolt.net.host_port(HostId::new(0))), PortKind::Fifo);
 }
 
-/// Bolt ns-3: a host's device is a port like any other. Its signals to its own host need no packet.
+/// Bolt ns-3: a host's device is a port like any other. Signals of that port to its own host need
+/// no packet.
 #[test]
 fn a_hosts_own_port_signals_it_at_once() {
     let mut sim = dumbbell_with("bolt", true);
@@ -124,14 +126,16 @@ fn a_hosts_own_port_signals_it_at_once() {
         told.extend(sim.net.take_own_signal());
         assert_eq!(sim.net.take_own_signal(), None, "one at most of each packet");
     }
-    // The first is sent at once, the second waits alone; the third finds one packet, the fourth two.
+    // The first packet is sent at once, and the second waits alone. The third finds one packet
+    // queued, the fourth finds two.
     assert_eq!(told, [(HostId::new(2), 3001), (HostId::new(2), 4002)]);
     sim.run();
     assert_eq!(sim.net.counters().signals, 0, "no signal is sent");
     assert_eq!(sim.delivered.len(), 4);
 }
 
-/// Signals the source of a data packet as it joins a queue, with 1 B, and as it leaves, with 2 B.
+/// A switch half that signals the source of a data packet as the packet joins a queue, with 1 B,
+/// and as it leaves, with 2 B.
 #[derive(Clone, Debug)]
 struct Twice;
 
@@ -177,7 +181,7 @@ impl SwitchHalf for Twice {
     }
 }
 
-/// A packet that finds the port idle joins and leaves at once: both signals are due together.
+/// A packet that finds the port idle joins and leaves at once, so both signals are due together.
 #[test]
 fn signals_that_are_due_together_are_sent_in_their_order() {
     let tier =

@@ -1,4 +1,4 @@
-//! Topologies: counts, numbering, names, and errors of wrong descriptions.
+//! Topologies: counts, numbering, names, and errors of invalid descriptions.
 
 use crate::support::{LinkSpec, Network, PortConfig, Topology};
 use crate::support::{gbps, host_tier, switch_tier};
@@ -41,7 +41,7 @@ fn every_switch_of_a_fat_tree_has_k_ports() {
     }
 }
 
-/// The egress port of `from` on its link to `to`; of several, the first.
+/// Returns the egress port of `from` on its first link to `to`.
 fn port_between(net: &Network<()>, from: Node, to: Node) -> Option<PortId> {
     net.ports().find(|port| net.port_ends(*port) == (from, to))
 }
@@ -58,7 +58,7 @@ fn ports_are_found_and_named() {
     assert_eq!(net.port_name(PortId::new(35)), "edge 4 -> host 17");
     assert_eq!(port_between(&net, edge, Node::Host(host)), Some(PortId::new(35)));
     assert_eq!(port_between(&net, edge, Node::Host(HostId::new(0))), None);
-    // The first aggregation of pod 1 leads to cores 0 to 3.
+    // The first aggregation switch of pod 1 has links to cores 0 to 3.
     let agg = Node::Switch(SwitchId::new(32 + 4));
     assert_eq!(net.node_name(agg), "agg 4");
     for core in 0..16 {
@@ -112,7 +112,7 @@ fn an_explicit_description_may_have_parallel_links() {
     assert_eq!(net.port_name(PortId::new(7)), "tor -> core");
 }
 
-/// The error that a change of a good star gets.
+/// Returns the error of a valid star after this change.
 fn error(change: impl Fn(&mut Topology)) -> String {
     let mut topology = Topology::star(3, &host_tier(gbps(100)));
     change(&mut topology);
@@ -162,8 +162,8 @@ fn errors_name_the_place_and_a_valid_value() {
     }
 }
 
-/// Two planes of a leaf-spine with two spines: host port p is in plane p, path n uses port n modulo 2, and plane 1's
-/// switches follow those of plane 0.
+/// Two planes of a leaf-spine network with two spines: host port p is in plane p, path n uses port
+/// n modulo 2, and the switches of plane 1 follow those of plane 0.
 #[test]
 fn planes_are_equal_networks_on_ports_of_their_own() {
     let topology =
@@ -171,7 +171,7 @@ fn planes_are_equal_networks_on_ports_of_their_own() {
     let mut net = topology.build::<()>(1).expect("network");
     let host = HostId::new;
     let ports: Vec<_> = net.host_ports(host(0)).collect();
-    // Plane 0 has 4 links of hosts and 4 between switches.
+    // Plane 0 has 4 links to hosts and 4 between switches.
     assert_eq!(ports, [PortId::new(0), PortId::new(16)]);
     assert_eq!(net.port_name(ports[1]), "host 0 -> plane 1 leaf 0");
     let set = net.path_set(host(0), host(3)).expect("paths");
@@ -183,7 +183,7 @@ fn planes_are_equal_networks_on_ports_of_their_own() {
         let there: Vec<_> = back.into_iter().rev().map(opposite).collect();
         assert_eq!(route, there);
     }
-    // A flow with one path takes a port by its key, in both directions the same.
+    // A flow with one path takes a port by its key, the same port in both directions.
     let mut used = std::collections::BTreeSet::new();
     for key in 0..20 {
         let there = net.route(host(0), host(3), key, 0).expect("path");
@@ -195,7 +195,8 @@ fn planes_are_equal_networks_on_ports_of_their_own() {
     assert_eq!(used.into_iter().collect::<Vec<_>>(), ports);
 }
 
-/// NIC 1 of two reaches the same rail over one switch, and another rail over a spine of the same plane.
+/// NIC 1 of two reaches the same rail over one switch, and another rail over a spine of the same
+/// plane.
 #[test]
 fn rails_join_the_nics_of_one_number() {
     let size = Rails { nodes: 4, nics: 2, planes: 2, nodes_per_leaf: 2, spines: 3 };

@@ -1,4 +1,5 @@
-//! Ports that remove the payload of packets without room (uet-htsim 40ccb05, composite queue).
+//! Ports that remove the payload of packets for which they have no room (uet-htsim 40ccb05,
+//! composite queue).
 
 use crate::support::{ClassConfig, PortConfig, Tier, Topology};
 use crate::support::{Sim, UNLIMITED, gbps, ps, wire};
@@ -9,12 +10,13 @@ use apus_units::{Bytes, ClassId, HostId, PortId, Rate, Span, Time};
 const PORT: PortId = PortId::new(0);
 const DATA: ClassId = ClassId::new(0);
 const HEADERS: ClassId = ClassId::new(1);
-/// 1500 B and 64 B at 100 Gb/s, and the delay of the wire.
+/// Times of 1500 B and 64 B at 100 Gb/s, and delay of the link.
 const T: u64 = 120_000;
 const H: u64 = 5_120;
 const D: u64 = 1_000_000;
 
-/// Room for three packets of 1500 B and two headers of 64 B, which go first.
+/// Returns classes with room for three packets of 1500 B and for two headers of 64 B, which are
+/// served first.
 fn classes(trim: Trim) -> Vec<ClassConfig> {
     let data = ClassConfig { priority: 1, limit: Bytes::new(4500), ..Default::default() };
     let headers = ClassConfig { priority: 0, limit: Bytes::new(128), ..Default::default() };
@@ -27,7 +29,8 @@ fn port(trim: Trim) -> PortConfig {
     PortConfig { classes: classes(trim), ..PortConfig::new(gbps(100), UNLIMITED) }
 }
 
-/// Payloads from 500 upwards cannot be removed. Others grow by 1000, at a last hop by 2000.
+/// Trims a payload value: values from 500 upwards have nothing to remove. All others grow by 1000,
+/// at a last hop by 2000.
 fn remove(payload: &mut u32, last_hop: bool) -> bool {
     let can = *payload < 500;
     *payload += if !can {
@@ -54,7 +57,7 @@ fn a_packet_without_room_loses_its_payload_and_its_header_goes_first() {
     for id in 0..5 {
         assert_eq!(sim.send_bytes(route, 1500, id), Sent::Accepted);
     }
-    // No room for a third header; no payload to remove.
+    // The port has no room for a third header, and the last packet has no payload to remove.
     assert_eq!(sim.send_bytes(route, 1500, 5), Sent::Dropped(DropReason::Buffer));
     assert_eq!(sim.send_bytes(route, 1500, 500), Sent::Dropped(DropReason::Buffer));
     let counters = sim.net.port_counters(PORT, sim.now());
@@ -73,8 +76,8 @@ fn a_packet_without_room_loses_its_payload_and_its_header_goes_first() {
     assert_eq!(sim.net.check_conservation(), Ok(()));
 }
 
-/// The arriving packet (3) or the last one of the queue (2), each with probability 1/2. 400 draws:
-/// 200 +- 4 standard deviations of 10.
+/// Either the arriving packet (3) is trimmed or the last one of the queue (2), each with
+/// probability 1/2. 400 draws: 200 +- 4 standard deviations of 10.
 #[test]
 fn the_tail_is_trimmed_half_of_the_time() {
     let mut tails = 0;
@@ -93,13 +96,13 @@ fn the_tail_is_trimmed_half_of_the_time() {
         let last = *sim.arrivals_ps().last().expect("four packets");
         assert_eq!(last, 3 * T + H + D);
         let counters = sim.net.port_counters(PORT, sim.now());
-        // Whole time in the port: 1 T, T + H, 2 T + H and 3 T + H.
+        // Total time in the port: 1 T, T + H, 2 T + H and 3 T + H.
         assert_eq!(counters.packet_time, u128::from(7 * T + 3 * H));
     }
     assert!((160..=240).contains(&tails), "{tails} of 400");
 }
 
-/// As above, but without headers: one packet is lost, the arriving one or the last of the queue.
+/// Without headers, one packet is lost: the arriving one or the last one of the queue.
 #[test]
 fn the_tail_is_dropped_half_of_the_time() {
     let mut tails = 0;
@@ -124,7 +127,8 @@ fn the_tail_is_dropped_half_of_the_time() {
     assert!((160..=240).contains(&tails), "{tails} of 400");
 }
 
-/// The header of a packet that was trimmed at the last switch says so; the one trimmed before does not.
+/// The header of a packet that was trimmed at the last switch says so; the header of one trimmed
+/// earlier does not.
 #[test]
 fn a_header_knows_whether_it_was_trimmed_at_the_last_hop() {
     let tier = |rate| {
@@ -134,7 +138,7 @@ fn a_header_knows_whether_it_was_trimmed_at_the_last_hop() {
         }
         tier
     };
-    // The link to the receiver, or the one between switches, is the slow one.
+    // The slow link is the one to the receiver, or the one between switches.
     for (host, leaf, expected) in [(10, 100, 2000), (100, 10, 1000)] {
         let mut hosts = Tier::hosts(gbps(host), Span::from_us(1), UNLIMITED);
         hosts.up = PortConfig::new(gbps(100), UNLIMITED);
@@ -166,7 +170,7 @@ fn trimming_without_effect_is_refused() {
     assert!(error.contains("at most one"), "{error}");
 }
 
-/// Random traffic with failures and other rates: packets are conserved, in every class.
+/// Random traffic with link failures and changed rates: packets are conserved in every class.
 #[test]
 fn trimmed_packets_are_conserved() {
     for seed in 0..60 {

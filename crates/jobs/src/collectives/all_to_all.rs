@@ -1,4 +1,4 @@
-//! All-to-all: every rank has a block for every other one.
+//! All-to-all: every rank has a block for every other rank.
 
 use alloc::vec::Vec;
 
@@ -35,7 +35,7 @@ pub(super) fn pairwise(weave: &mut Weave, bytes: u64) -> Result<(), GraphError> 
     Ok(())
 }
 
-/// The i-th send follows the end of the (i - `window`)-th.
+/// The i-th send follows the end of the (i - `window`)-th send.
 pub(super) fn window(weave: &mut Weave, bytes: u64, window: u32) -> Result<(), GraphError> {
     let ranks = weave.ranks();
     let tag = weave.tags(1);
@@ -59,7 +59,7 @@ pub(super) fn window(weave: &mut Weave, bytes: u64, window: u32) -> Result<(), G
     Ok(())
 }
 
-/// Bytes that a rank sends in step k of Bruck's algorithm.
+/// Returns the bytes that a rank sends in step k of Bruck's algorithm.
 pub(super) fn bruck_step(bytes: u64, ranks: u32, k: u32) -> u64 {
     let distances = (1..ranks).filter(|distance| distance >> k & 1 == 1);
     distances.map(|distance| share(bytes, distance, ranks)).sum()
@@ -72,7 +72,7 @@ pub(super) fn bruck(weave: &mut Weave, bytes: u64) -> Result<(), GraphError> {
     let tag = weave.tags(steps);
     let sizes: Vec<u64> = (0..steps).map(|k| bruck_step(bytes, ranks, k)).collect();
     for rank in 0..ranks {
-        // What is sent has blocks of all receives before, which may end in another order.
+        // A message contains blocks of all earlier receives, which may end in another order.
         let mut after = weave.before(rank).to_vec();
         for k in 0..steps {
             let (size, tag, distance) = (sizes[k as usize], tag + k, 1 << k);

@@ -7,7 +7,7 @@ use crate::graph::GraphError;
 use super::share;
 use super::weave::Weave;
 
-/// Step k: every rank below 2^k sends all to rank r + 2^k.
+/// Step k: every rank below 2^k sends all data to rank r + 2^k.
 pub(super) fn binomial(weave: &mut Weave, bytes: u64) -> Result<(), GraphError> {
     let ranks = weave.ranks();
     let tag = weave.tags(1);
@@ -22,13 +22,13 @@ pub(super) fn binomial(weave: &mut Weave, bytes: u64) -> Result<(), GraphError> 
         for to in (first..32).map_while(|k| rank.checked_add(1 << k)).take_while(|to| *to < ranks) {
             sends.push(weave.send(rank, to, bytes, tag, &ends)?);
         }
-        // What rank 0 does ends with its sends, because it receives nothing.
+        // Rank 0 receives nothing, so its part ends with its sends.
         weave.set_before(rank, if rank == 0 { &sends } else { &ends });
     }
     Ok(())
 }
 
-/// Rank r passes a chunk on to rank r + 1 when it has come.
+/// Rank r passes a chunk on to rank r + 1 when it has received the chunk.
 pub(super) fn chain(weave: &mut Weave, bytes: u64, chunks: u32) -> Result<(), GraphError> {
     let ranks = weave.ranks();
     let tag = weave.tags(chunks);

@@ -1,9 +1,9 @@
 //! Closed forms of the completion time of collectives.
 //!
-//! Every rank has a NIC of its own, and nothing else is shared. The forms for rings, halving-doubling and
+//! Every rank has a NIC of its own; ranks share no other resource. The forms for rings, halving-doubling and
 //! all-to-all are those of Thakur, Rabenseifner and Gropp, "Optimization of Collective Communication
-//! Operations in MPICH", IJHPCA 2005, with reductions that take no time; that of pipelines is of Huang et al.,
-//! "GPipe", NeurIPS 2019, plus the time of the first and the last messages.
+//! Operations in MPICH", IJHPCA 2005, with reductions that take no time. The form for pipelines is that of
+//! Huang et al., "GPipe", NeurIPS 2019, plus the time of the first and the last messages.
 
 use apus_units::Span;
 
@@ -23,11 +23,11 @@ fn sum(spans: impl IntoIterator<Item = Span>) -> Span {
 /// A closed form of a completion time, from the start to the last receive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Form {
-    /// The time itself.
+    /// The completion time.
     Exact(Span),
-    /// A lower bound, which is the time unless messages meet at a receiver.
+    /// A lower bound. It equals the completion time unless messages meet at a receiver.
     AtLeast(Span),
-    /// An approximation.
+    /// An approximation of the completion time.
     About(Span),
 }
 
@@ -49,10 +49,10 @@ impl Form {
     }
 }
 
-/// Returns the closed form for a collective, if `cost` gives the times of a message of a number of bytes.
-/// `None` if there is none: with several channels, if blocks differ in size, or if the messages of a pipeline
-/// take longer than its computations. Repeated broadcasts have none either: the next one begins before the one before
-/// it has ended everywhere.
+/// Returns the closed form for a collective; `cost` gives the times of a message of a number of bytes.
+/// Returns `None` if there is no closed form: with several channels, if blocks differ in size, or if the
+/// messages of a pipeline take longer than its computations. Repeated broadcasts also have none, because the
+/// next one begins before the previous one has ended on all ranks.
 pub fn time(collective: &Collective, cost: impl Fn(u64) -> Cost) -> Option<Form> {
     let Collective { algorithm, ranks, bytes, channels, compute, iterations } = *collective;
     let is_broadcast =
@@ -83,7 +83,7 @@ fn once(algorithm: Algorithm, ranks: u32, bytes: u64, cost: impl Fn(u64) -> Cost
             if paired == n {
                 return exact(halves);
             }
-            // A rank that gets the data of another one may get its first half at the same time.
+            // A rank that gets the data of another rank may get its first half at the same time.
             Some(Form::AtLeast(sum([halves, times(2, alone(bytes))])))
         }
         Algorithm::DoubleBinaryTree { chunks } => {
@@ -99,8 +99,8 @@ fn once(algorithm: Algorithm, ranks: u32, bytes: u64, cost: impl Fn(u64) -> Cost
             exact(sum([within, times(2 * (nodes - 1), alone(rail))]))
         }
         Algorithm::AllToAllRail { .. } => None,
-        // A rank sends its messages one behind the other, without a pause. If N is a power of two, rank
-        // N - 1 is the last, and its message was the first of each sender on the way: log2 N messages.
+        // A rank sends its messages one after the other without a pause. If N is a power of two, rank N - 1
+        // is the last, and its message was the first one of each sender on the path: log2 N messages.
         Algorithm::BroadcastBinomial => {
             let depth = |rank: u32| {
                 let waits = times(u64::from(rank.ilog2() + 1), cost(bytes).occupies);
@@ -108,7 +108,7 @@ fn once(algorithm: Algorithm, ranks: u32, bytes: u64, cost: impl Fn(u64) -> Cost
             };
             (1..ranks).map(depth).max().map(Form::Exact)
         }
-        // The first chunk takes N - 1 messages; the others follow without a pause.
+        // The first chunk takes N - 1 messages; the other chunks follow without a pause.
         Algorithm::BroadcastChain { chunks } => {
             let chunks = u64::from(chunks);
             let chunk = block(chunks)?;
@@ -141,8 +141,8 @@ fn once(algorithm: Algorithm, ranks: u32, bytes: u64, cost: impl Fn(u64) -> Cost
     }
 }
 
-/// Returns the bus bandwidth of a collective in bit/s: that of a NIC if all its time goes into data
-/// (nccl-tests, `doc/PERFORMANCE.md`). `None` for a pipeline, and if no time passed.
+/// Returns the bus bandwidth of a collective in bit/s: the bandwidth of a NIC if data takes up all of its
+/// time (nccl-tests, `doc/PERFORMANCE.md`). Returns `None` for a pipeline, and if no time has passed.
 #[must_use]
 pub fn bus_bandwidth(collective: &Collective, time: Span) -> Option<f64> {
     let n = f64::from(collective.ranks);

@@ -6,7 +6,7 @@ use super::weave::Weave;
 use super::{Algorithm, Collective, CollectiveError};
 use crate::graph::{Graph, GraphError, Op};
 
-/// Builder of the programs of all ranks at once, for readers of traces with collectives.
+/// Builder of the programs of all ranks together, for readers of traces with collectives.
 pub struct Composer(Weave);
 
 impl Composer {
@@ -16,14 +16,14 @@ impl Composer {
         Self(Weave::new(ranks))
     }
 
-    /// Gives messages of collectives the tags from `first` on; those of other operations must be below. A collective needs a few
-    /// tags per rank between `first` and [`ANY`](crate::graph::ANY).
+    /// Assigns tags from `first` upwards to messages of collectives. Tags of other operations must be
+    /// smaller. A collective needs several tags per rank between `first` and [`ANY`](crate::graph::ANY).
     #[must_use]
     pub fn with_tags_from(self, first: u32) -> Self {
         Self(self.0.with_tags_from(first))
     }
 
-    /// Adds an operation of a rank after others of it, and returns its number.
+    /// Adds an operation of a rank that waits for the operations `after` of the same rank, and returns its number.
     ///
     /// # Errors
     /// If the peer is no rank, or if there are too many operations.
@@ -34,8 +34,9 @@ impl Composer {
         self.0.add(rank, op, after)
     }
 
-    /// Adds a collective of some ranks, whose sends are on stream `cpu`. `after` has the operations that each of
-    /// them waits for, before any part of the collective; afterwards it has those that the collective ends with.
+    /// Adds a collective of some ranks with its sends on stream `cpu`. On entry, `after` has the operations
+    /// for which each of the ranks waits before it starts any part of the collective. On return, it has the
+    /// operations with which the collective ends.
     ///
     /// # Errors
     /// If a message would be empty, or if there are too many operations.

@@ -13,11 +13,11 @@ use super::weave::Weave;
 pub struct Tree {
     /// `None` at the root.
     pub parent: Option<u32>,
-    /// At most two.
+    /// At most two children.
     pub children: Vec<u32>,
 }
 
-/// The place of a node in the first tree.
+/// Returns the neighbours of a node in the first tree.
 fn first_tree(ranks: u32, rank: u32) -> Tree {
     if rank == 0 {
         // The largest power of two below the number of ranks.
@@ -94,7 +94,7 @@ mod tests {
 
     use super::trees;
 
-    /// The numbers of facts about NCCL's trees: at most 4 edges per rank, an inner node of one tree only.
+    /// Properties of NCCL's trees: a rank has at most 4 edges, and is an inner node of one tree only.
     #[test]
     fn every_rank_is_inner_in_one_tree_and_the_depth_is_the_logarithm() {
         for ranks in 2..300u32 {

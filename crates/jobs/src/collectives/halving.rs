@@ -11,7 +11,7 @@ pub(super) fn all_reduce(weave: &mut Weave, bytes: u64) -> Result<(), GraphError
     let steps = ranks.ilog2();
     let paired = 1 << steps;
     let tag = weave.tags(2 * steps + 2);
-    // The ranks beyond the power of two give all they have.
+    // The ranks beyond the power of two send all their data.
     for rank in paired..ranks {
         let after = weave.before(rank).to_vec();
         weave.send(rank, rank - paired, bytes, tag, &after)?;
@@ -19,9 +19,9 @@ pub(super) fn all_reduce(weave: &mut Weave, bytes: u64) -> Result<(), GraphError
         weave.set_before(rank - paired, &[given]);
     }
     for rank in 0..paired {
-        // What is sent has the data of all receives before, which may end in another order.
+        // A message contains the data of all earlier receives, which may end in another order.
         let mut after = weave.before(rank).to_vec();
-        // Bytes that the rank reduces, from..to, and the sizes of the halves that it gave.
+        // The bytes `from..to` that the rank reduces, and the sizes of the halves that it has sent.
         let (mut from, mut to) = (0, bytes);
         let mut given = Vec::new();
         for k in 0..steps {

@@ -1,5 +1,5 @@
-//! All-reduce and all-to-all by node and rail: rank `node * group + place` has this place in its node, and all ranks
-//! of a place are a rail.
+//! All-reduce and all-to-all by node and rail. Rank `node * group + place` has this place in its node; all
+//! ranks with the same place form a rail.
 
 use alloc::vec::Vec;
 
@@ -35,9 +35,9 @@ pub(super) fn all_reduce(weave: &mut Weave, bytes: u64, group: u32) -> Result<()
     Ok(())
 }
 
-/// All-to-all with PXN: the blocks for a rank of another node go to the own node's rank on its rail first, and that
-/// one sends the blocks of its whole node in one message. Nodes follow in the order node + 1, node + 2 and so on, and
-/// a message leaves when its blocks are there.
+/// All-to-all with PXN: the blocks for a rank of another node first go to the rank of the own node that is on
+/// the receiver's rail. That rank sends the blocks of its whole node in one message. Nodes follow in the
+/// order node + 1, node + 2 and so on, and a message leaves when its blocks have arrived.
 pub(super) fn all_to_all(weave: &mut Weave, bytes: u64, group: u32) -> Result<(), GraphError> {
     let ranks = weave.ranks();
     let nodes = ranks / group;
@@ -49,7 +49,7 @@ pub(super) fn all_to_all(weave: &mut Weave, bytes: u64, group: u32) -> Result<()
         let peers = || (1..group).map(|k| node * group + (place + k) % group);
         let mut ended = Vec::new();
         for distance in 1..=nodes {
-            // The own node is the last.
+            // The own node comes last.
             let to = (node + distance) % nodes;
             let mut gathered = before.clone();
             for peer in peers() {

@@ -1,8 +1,9 @@
 //! Collectives as graphs of operations, and their ideal times.
 //!
-//! [`Collective::graph`] makes the graph of an [`Algorithm`] among N ranks, [`closed::time`] the closed form
-//! of its completion time. Reductions take no time. A step of a rank follows the receive of the step before;
-//! receives are posted at once. If the bytes are not divisible, blocks differ by one byte.
+//! [`Collective::graph`] makes the graph of an [`Algorithm`] among N ranks; [`closed::time`] returns the
+//! closed form of its completion time. Reductions take no time. A step of a rank follows the receive of the
+//! previous step; receives are posted at once. If the number of bytes is not divisible, the sizes of blocks
+//! differ by one byte.
 
 mod all_to_all;
 mod broadcast;
@@ -27,7 +28,7 @@ pub use double_tree::{Tree, trees};
 pub use weave::JOINS;
 use weave::Weave;
 
-/// Which operations make up a collective.
+/// Algorithm of a collective.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Algorithm {
     /// Reduce-scatter in a ring: N - 1 steps of a block; rank r ends with block r.
@@ -36,48 +37,48 @@ pub enum Algorithm {
     RingAllGather,
     /// All-reduce in a ring: a reduce-scatter followed by an all-gather.
     RingAllReduce,
-    /// All-reduce by recursive halving and doubling. If N is not a power of two, each rank r from M upwards,
-    /// the largest power of two, first gives its data to rank r - M and gets the result at the end.
+    /// All-reduce by recursive halving and doubling. M is the largest power of two that is at most N. If N is
+    /// not a power of two, each rank r from M upwards first sends its data to rank r - M, and gets the result
+    /// at the end.
     HalvingDoubling,
     /// All-reduce over NCCL's two binary trees, each for half of the data.
     DoubleBinaryTree {
-        /// Pieces of the data of a tree, at least 1.
+        /// Number of pieces of the data of a tree, at least 1.
         chunks: u32,
     },
-    /// All-reduce of nodes of `group` consecutive ranks: ring reduce-scatter in the node, ring all-reduce
-    /// of a block among the ranks of the same place in all nodes, ring all-gather in the node.
+    /// All-reduce of nodes of `group` consecutive ranks: ring reduce-scatter in the node, ring all-reduce of
+    /// a block among the ranks with the same place in all nodes, ring all-gather in the node.
     Hierarchical {
-        /// Ranks of a node; it divides N.
+        /// Number of ranks of a node; it divides N.
         group: u32,
     },
-    /// All-to-all by node and rail, as NCCL's PXN: blocks go to the own node's rank on the receiver's rail, which
-    /// sends those of its node in one message per node.
+    /// All-to-all by node and rail, as in NCCL's PXN: blocks go to the rank of the own node that is on the
+    /// receiver's rail. That rank sends the blocks of its node in one message per node.
     AllToAllRail {
-        /// Ranks of a node; it divides N.
+        /// Number of ranks of a node; it divides N.
         group: u32,
     },
     /// Broadcast from rank 0 over a binomial tree.
     BroadcastBinomial,
     /// Broadcast from rank 0 along a chain.
     BroadcastChain {
-        /// Pieces of the data, at least 1.
+        /// Number of pieces of the data, at least 1.
         chunks: u32,
     },
-    /// All-to-all: every rank sends all its blocks at once, to the next rank first.
+    /// All-to-all in which every rank sends all its blocks at once, first to the next rank.
     AllToAllDirect,
     /// All-to-all in N - 1 steps: in step k to rank r + k, from rank r - k.
     AllToAllPairwise,
-    /// All-to-all with several outstanding blocks, to r + 1, r + 2 and so on: the next block leaves when one
-    /// is done.
+    /// All-to-all with several outstanding blocks, to r + 1, r + 2 and so on: the next block leaves when one is done.
     AllToAllWindow {
-        /// Outstanding blocks, at least 1.
+        /// Number of outstanding blocks, at least 1.
         window: u32,
     },
     /// All-to-all by Bruck: in step k to rank r + 2^k, all blocks whose distance has bit k.
     AllToAllBruck,
-    /// Pipeline of N stages: the activations of each micro-batch to the next stage, then the gradients back.
+    /// Pipeline of N stages: first the activations of each micro-batch to the next stage, then the gradients back.
     Pipeline {
-        /// Micro-batches, at least 1.
+        /// Number of micro-batches, at least 1.
         micro_batches: u32,
         /// Time of a stage for a micro-batch, forward.
         forward: Span,
@@ -86,8 +87,8 @@ pub enum Algorithm {
     },
 }
 
-/// Maximum number of operations of a generated job. Rationale: at least 40 B each, so about 10 GB with their
-/// executor.
+/// Maximum number of operations of a generated job. Rationale: at least 40 B each, so about 10 GB including
+/// their executor.
 const MAX_OPS: u64 = 1 << 27;
 
 /// A collective, repeated with computations before each repetition.
@@ -95,16 +96,17 @@ const MAX_OPS: u64 = 1 << 27;
 pub struct Collective {
     /// Algorithm of the collective.
     pub algorithm: Algorithm,
-    /// N, at least 2.
+    /// Number of ranks N, at least 2.
     pub ranks: u32,
-    /// S: the whole array of a rank. All-gather: the whole result. Pipeline: a micro-batch at a boundary.
+    /// S in bytes: the whole array of a rank. All-gather: the whole result. Pipeline: a micro-batch at a
+    /// boundary between stages.
     pub bytes: u64,
-    /// Number of equal parts of the data that run in parallel, the k-th as messages of NIC k
-    /// ([`Op::nic`](crate::Op::nic)); 1 to 256.
+    /// Number of equal parts of the data that run in parallel, 1 to 256. The k-th part uses messages of NIC k
+    /// ([`Op::nic`](crate::Op::nic)).
     pub channels: u32,
     /// Time that every rank computes before each repetition.
     pub compute: Span,
-    /// Repetitions, at least 1.
+    /// Number of repetitions, at least 1.
     pub iterations: u32,
 }
 
@@ -171,7 +173,7 @@ pub enum CollectiveError {
         what: &'static str,
         /// The value.
         value: u64,
-        /// Legal values.
+        /// Valid values.
         range: String,
     },
     /// Too many operations.
@@ -200,7 +202,8 @@ impl Algorithm {
         }
     }
 
-    /// Checks the algorithm among `ranks` ranks, at least 2. Returns the number of messages that a channel's data is divided into.
+    /// Checks the algorithm among `ranks` ranks, at least 2. Returns the number of messages into which a
+    /// channel's data is divided.
     fn check(self, ranks: u32) -> Result<u64, CollectiveError> {
         let bad = |what, value, range| Err(CollectiveError::Range { what, value, range });
         let (pieces, name) = self.pieces(ranks);
@@ -216,8 +219,7 @@ impl Algorithm {
         Ok(pieces)
     }
 
-    /// Returns the maximum number of messages that a rank sends per channel and repetition; a lone rank sends
-    /// none.
+    /// Returns the maximum number of messages that a rank sends per channel and repetition. A single rank sends none.
     #[must_use]
     pub fn messages(self, ranks: u32) -> u64 {
         if ranks < 2 {
@@ -242,7 +244,7 @@ impl Algorithm {
         }
     }
 
-    /// Returns the number of messages that a channel's data is divided into, and the name of the number.
+    /// Returns the number of messages into which a channel's data is divided, and the name of that number.
     fn pieces(self, ranks: u32) -> (u64, &'static str) {
         let ranks = u64::from(ranks);
         match self {

@@ -7,7 +7,7 @@ use crate::graph::GraphError;
 use super::share;
 use super::weave::Weave;
 
-/// N - 1 steps in which place p sends block `first(p) - k` in step k to the next place.
+/// Adds N - 1 steps: in step k, place p sends block `first(p) - k` to the next place.
 fn steps(weave: &mut Weave, bytes: u64, first: impl Fn(u32) -> u32) -> Result<(), GraphError> {
     let n = weave.ranks();
     let tag = weave.tags(n - 1);

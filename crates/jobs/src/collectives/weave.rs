@@ -1,4 +1,4 @@
-//! Construction of the programs of all ranks at once.
+//! Construction of the programs of all ranks together.
 
 use alloc::vec;
 use alloc::vec::Vec;
@@ -8,22 +8,24 @@ use apus_units::Span;
 use super::{Algorithm, CollectiveError};
 use crate::graph::{ANY, Graph, GraphError, Op, Part, ProgramBuilder};
 
-/// Stream of operations that take no time and end when others have, so that they wait for no computation or send.
+/// Stream of operations that take no time and end when other operations have ended. On their own stream they
+/// wait for no computation or send.
 pub const JOINS: u8 = 2;
 
-/// The programs of all ranks, and what the next operation of each rank waits for.
+/// The programs of all ranks, and the operations for which the next operation of each rank waits.
 ///
-/// Generators number the ranks of the current group from 0: they name places in the group.
+/// Generators number the ranks of the current group from 0: the numbers are places in the group.
 pub(super) struct Weave {
     programs: Vec<ProgramBuilder>,
     /// Ranks of the current group, by place.
     members: Vec<u32>,
     parts: Vec<Part>,
-    /// What receives of each rank wait for: its last computation before this iteration, or its entry into a collective.
+    /// By rank: operation for which receives wait, namely the last computation before this iteration or the
+    /// entry into a collective.
     began: Vec<Option<u32>>,
-    /// What the next step of each rank waits for in this channel.
+    /// By rank: operations for which the next step in this channel waits.
     before: Vec<Vec<u32>>,
-    /// What ended the channels of this iteration so far, by rank.
+    /// By rank: operations that ended the channels of this iteration so far.
     ended: Vec<Vec<u32>>,
     nic: u8,
     /// Stream of sends and receives.
@@ -52,7 +54,7 @@ impl Weave {
         }
     }
 
-    /// Uses tags from `first` on.
+    /// Uses tags from `first` upwards.
     pub(super) fn with_tags_from(self, first: u32) -> Self {
         Self { first_tag: first, next_tag: first, ..self }
     }
@@ -67,7 +69,7 @@ impl Weave {
         &self.members
     }
 
-    /// Adds the operations of a group of ranks.
+    /// Restricts the group to these ranks while `add` adds operations.
     pub(super) fn within<E>(
         &mut self,
         members: &[u32],
@@ -79,9 +81,10 @@ impl Weave {
         added
     }
 
-    /// Adds a collective of the current group as a part of the job. A rank enters it when all that its next step waits for has
-    /// ended, and sends, receives and passes on nothing of it before. So the collective ends at a rank only after all ranks
-    /// whose data it needs have entered.
+    /// Adds a collective of the current group as a part of the job. A rank enters it when all operations for
+    /// which its next step waits have ended. Before that, it sends, receives and passes on no data of the
+    /// collective. Therefore the collective ends at a rank only after all ranks whose data it needs have
+    /// entered.
     pub(super) fn collective(
         &mut self,
         name: &'static str,
@@ -112,14 +115,14 @@ impl Weave {
         Ok(())
     }
 
-    /// Lets the next operations of these ranks be on another stream. Only the next iteration waits for them, after
-    /// [`Weave::come_back`] with what this returns.
+    /// Moves the next operations of these ranks to another stream. Only the next iteration waits for these
+    /// operations. Pass the result to [`Weave::come_back`].
     pub(super) fn leave(&mut self, ranks: &[u32], cpu: u8) -> Vec<Vec<u32>> {
         self.cpu = cpu;
         ranks.iter().map(|rank| self.before[*rank as usize].clone()).collect()
     }
 
-    /// Continues where [`Weave::leave`] was called.
+    /// Returns to the state in which [`Weave::leave`] was called.
     pub(super) fn come_back(&mut self, ranks: &[u32], kept: Vec<Vec<u32>>) {
         self.cpu = 0;
         for (rank, kept) in ranks.iter().zip(kept) {
@@ -150,15 +153,15 @@ impl Weave {
         self.set_part(None);
     }
 
-    /// Lets the next operations of the current group belong to a part, or to none.
+    /// Makes the next operations of the current group belong to a part, or to none.
     pub(super) fn set_part(&mut self, part: Option<u32>) {
         for rank in &self.members {
             self.programs[*rank as usize].begin_part(part);
         }
     }
 
-    /// Begins an iteration: every rank computes, after the end of its part of the one before. Without a time
-    /// to compute, the first iteration has no such operation.
+    /// Begins an iteration: every rank computes after the end of its part of the previous iteration. If the
+    /// computation takes no time, the first iteration omits it.
     pub(super) fn begin_iteration(
         &mut self,
         iteration: u32,
@@ -180,7 +183,7 @@ impl Weave {
         Ok(())
     }
 
-    /// Begins the operations of a channel, which wait for the beginning of the iteration.
+    /// Begins the operations of a channel, which wait for the start of the iteration.
     pub(super) fn begin_channel(&mut self, nic: u8) {
         self.end_channel();
         self.nic = nic;
@@ -200,32 +203,32 @@ impl Weave {
         self.is_within = false;
     }
 
-    /// Returns the first of `count` tags in sequence. They begin again before 2^32; messages of equal tags match in
-    /// their order.
+    /// Returns the first of `count` consecutive tags. Tags wrap around before 2^32; messages with equal tags
+    /// match in order.
     pub(super) fn tags(&mut self, count: u32) -> u32 {
         let first = if self.next_tag < ANY - count { self.next_tag } else { self.first_tag };
         self.next_tag = first + count;
         first
     }
 
-    /// Returns what the next step of a place waits for.
+    /// Returns the operations for which the next step of a place waits.
     pub(super) fn before(&self, place: u32) -> &[u32] {
         &self.before[self.members[place as usize] as usize]
     }
 
-    /// Sets what the next step of a place waits for.
+    /// Sets the operations for which the next step of a place waits.
     pub(super) fn set_before(&mut self, place: u32, ops: &[u32]) {
         let before = &mut self.before[self.members[place as usize] as usize];
         before.clear();
         before.extend_from_slice(ops);
     }
 
-    /// Lets the next step of a place wait for one more operation.
+    /// Makes the next step of a place wait for one more operation.
     pub(super) fn also_after(&mut self, place: u32, op: u32) {
         self.before[self.members[place as usize] as usize].push(op);
     }
 
-    /// Lets the next operations of a place belong to a part, or to none.
+    /// Makes the next operations of a place belong to a part, or to none.
     pub(super) fn set_part_of(&mut self, place: u32, part: Option<u32>) {
         self.programs[self.members[place as usize] as usize].begin_part(part);
     }
@@ -243,7 +246,8 @@ impl Weave {
         self.add(place, Op::send(to, bytes, tag).on_nic(self.nic).on_cpu(self.cpu), after)
     }
 
-    /// Adds a receive from another place, which is posted when the iteration begins, or when the rank enters the collective.
+    /// Adds a receive from another place. It is posted when the iteration begins, or when the rank enters the
+    /// collective.
     pub(super) fn receive(
         &mut self,
         place: u32,
@@ -267,7 +271,7 @@ impl Weave {
         self.add(place, Op::compute(time), after)
     }
 
-    /// Adds a computation that follows the last step of a place, and that the next one waits for.
+    /// Adds a computation that follows the last step of a place. The next step waits for it.
     pub(super) fn then_compute(&mut self, place: u32, time: Span) -> Result<(), GraphError> {
         let after = self.before(place).to_vec();
         let op = self.compute(place, time, &after)?;

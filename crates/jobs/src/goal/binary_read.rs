@@ -15,7 +15,7 @@ use super::{HEAD, MAGIC, NODE, SPENT};
 /// Reads a binary file.
 ///
 /// # Errors
-/// With offset, rank and operation.
+/// An error with offset, rank and operation.
 pub fn read_binary(bytes: &[u8]) -> Result<Graph, GoalError> {
     let head = bytes.get(..HEAD).unwrap_or(bytes);
     let table = BinaryReader::table_bytes(head)?;
@@ -45,21 +45,21 @@ fn long(bytes: &[u8], offset: usize) -> Option<u64> {
     Some(u64::from_le_bytes(*bytes))
 }
 
-/// Reads a binary file rank by rank, so the caller need not hold the whole file.
+/// Reads a binary file rank by rank, so that the caller need not hold the whole file.
 #[derive(Debug)]
 pub struct BinaryReader {
     ranks: u32,
-    /// End of each rank's block, counted from the beginning of the file.
+    /// End of each rank's block, counted from the start of the file.
     ends: Vec<u64>,
     start: u64,
     programs: Vec<Program>,
 }
 
 impl BinaryReader {
-    /// Returns the number of bytes at the beginning of a file that hold its table, from the first 14 bytes.
+    /// Returns the number of bytes of a file up to the end of its table, computed from the first 14 bytes.
     ///
     /// # Errors
-    /// If they do not begin a binary GOAL file.
+    /// If the bytes are not the start of a binary GOAL file.
     pub fn table_bytes(head: &[u8]) -> Result<u64, GoalError> {
         match long(head, 0) {
             Some(MAGIC) => {}
@@ -82,10 +82,10 @@ impl BinaryReader {
         Ok(HEAD as u64 + 16 * u64::from(ranks))
     }
 
-    /// Begins with the table of a file of `length` bytes.
+    /// Starts with the table of a file of `length` bytes.
     ///
     /// # Errors
-    /// With the offset, for example if the blocks of ranks leave a gap or end beyond the file.
+    /// An error with the offset, for example if the blocks of ranks leave a gap or end beyond the file.
     pub fn new(table: &[u8], length: u64) -> Result<Self, GoalError> {
         let expected = Self::table_bytes(table)?;
         if (table.len() as u64) < expected {
@@ -123,7 +123,7 @@ impl BinaryReader {
         Ok(Self { ranks, ends, start: expected, programs: Vec::new() })
     }
 
-    /// Returns the bytes of the file that hold the next rank; `None` after the last one.
+    /// Returns the range of bytes of the file that holds the next rank; `None` after the last rank.
     #[must_use]
     pub fn next_block(&self) -> Option<core::ops::Range<u64>> {
         let end = *self.ends.get(self.programs.len())?;
@@ -133,7 +133,7 @@ impl BinaryReader {
     /// Reads the next rank from the bytes of [`BinaryReader::next_block`].
     ///
     /// # Errors
-    /// With offset, rank and operation.
+    /// An error with offset, rank and operation.
     pub fn read_block(&mut self, bytes: &[u8]) -> Result<(), GoalError> {
         let rank = self.programs.len() as u32;
         let program = self.program(rank, bytes).map_err(|(offset, op, wrong)| {
@@ -238,7 +238,7 @@ impl BinaryReader {
     }
 }
 
-/// Reads an operation; an error has its offset in the node.
+/// Reads an operation. An error has its offset in the node.
 fn read_node(node: &[u8]) -> Result<Op, (usize, String)> {
     let field = |offset| word(node, offset).unwrap_or(0);
     let (peer, amount, tag) = (field(5), long(node, 9).unwrap_or(0), field(17));

@@ -7,12 +7,12 @@ use crate::graph::{Action, Graph, Op, Program};
 use super::error::UnwritableError;
 use super::{HEAD, MAGIC, NODE};
 
-/// The beginning of a binary file: everything except the blocks of the ranks.
+/// Start of a binary file: everything except the blocks of the ranks.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Header {
     /// Highest stream and highest NIC of the file.
     highest: [u8; 2],
-    /// Bytes of each rank's block.
+    /// Number of bytes of each rank's block.
     blocks: Vec<u64>,
 }
 
@@ -42,7 +42,7 @@ impl Header {
         bytes.extend(MAGIC.to_le_bytes());
         bytes.extend((self.blocks.len() as u32).to_le_bytes());
         bytes.extend(self.highest);
-        // Offsets count from behind the magic number.
+        // Offsets count from the end of the magic number.
         let mut at = (HEAD - 8 + 16 * self.blocks.len()) as u64;
         for block in &self.blocks {
             bytes.extend(at.to_le_bytes());
@@ -56,7 +56,7 @@ impl Header {
 /// Checks that all times of a job can be written.
 ///
 /// # Errors
-/// With the first computation that does not take whole nanoseconds.
+/// The first computation that does not take whole nanoseconds.
 pub fn check_times(graph: &Graph) -> Result<(), UnwritableError> {
     for (rank, program) in graph.programs().enumerate() {
         for (number, op) in program.ops().enumerate() {
@@ -70,7 +70,7 @@ pub fn check_times(graph: &Graph) -> Result<(), UnwritableError> {
     Ok(())
 }
 
-/// Appends the block of a rank, which follows that of the rank before.
+/// Appends the block of a rank, which follows the block of the previous rank.
 ///
 /// # Errors
 /// If a computation of the job does not take whole nanoseconds.

@@ -30,11 +30,11 @@ impl fmt::Display for Place {
 pub struct GoalError {
     /// Position of the error.
     pub place: Place,
-    /// The rank that is read at this position.
+    /// Rank that is read at this position.
     pub rank: Option<u32>,
-    /// The operation that is read at this position.
+    /// Operation that is read at this position.
     pub op: Option<u32>,
-    /// The mistake, and a valid form.
+    /// Description of the mistake, and a valid form.
     pub what: String,
 }
 
@@ -54,7 +54,7 @@ impl GoalError {
     }
 }
 
-/// What is wrong at a place.
+/// A mistake, without its position.
 #[derive(Debug)]
 pub(super) enum Wrong {
     Text(String),
@@ -80,7 +80,7 @@ impl From<GraphError> for Wrong {
 }
 
 impl Wrong {
-    /// Returns the error at a place where this rank is read.
+    /// Adds the position and the rank that is read there.
     pub(super) fn at(self, place: Place, rank: Option<u32>) -> GoalError {
         match self {
             Self::Text(what) => GoalError { place, rank, op: None, what },

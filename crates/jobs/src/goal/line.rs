@@ -38,7 +38,7 @@ impl Word<'_> {
     }
 }
 
-/// The rest of a line.
+/// The unread rest of a line.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Line<'a>(pub(super) &'a str);
 
@@ -88,7 +88,7 @@ impl<'a> Line<'a> {
         self.number_or_any(what, most)?.ok_or_else(|| format!("{what} cannot be -1"))
     }
 
-    /// Takes a number of at most `most`, or -1, which is `None`.
+    /// Takes a number of at most `most`, or -1, which gives `None`.
     pub(super) fn number_or_any(&mut self, what: &str, most: u64) -> Result<Option<u64>, String> {
         match self.next()? {
             Word::Any => Ok(None),
@@ -113,7 +113,7 @@ impl<'a> Line<'a> {
         self.expect(Word::End)
     }
 
-    /// Takes the next word, which must be this one.
+    /// Takes the next word, which must be equal to `word`.
     pub(super) fn expect(&mut self, word: Word<'_>) -> Result<(), String> {
         match self.next()? {
             found if found == word => Ok(()),

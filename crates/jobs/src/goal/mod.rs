@@ -1,6 +1,6 @@
 //! GOAL files: schedules of LogGOPSim and ATLAHS, as text and binary.
 //!
-//! The text has `num_ranks N`, then for each rank from 0 on `rank R {`, one statement per line, and `}`:
+//! The text has `num_ranks N`, then for each rank from 0 upwards `rank R {`, one statement per line, and `}`:
 //!
 //! ```text
 //! [label:] send SIZEb to RANK [tag T] [cpu C] [nic I]
@@ -36,11 +36,12 @@ use crate::graph::Graph;
 
 /// First 8 bytes of a binary file.
 const MAGIC: u64 = 4223;
-/// First 8 bytes of a binary file that LogGOPSim has counted down (`--save-mem`), so that it cannot be read again.
+/// First 8 bytes of a binary file that LogGOPSim has modified in place (`--save-mem`: it counts dependencies
+/// down), so that the file cannot be read again.
 const SPENT: u64 = 2342;
-/// Bytes of a node in a binary file.
+/// Number of bytes of a node in a binary file.
 const NODE: usize = 39;
-/// Bytes of a binary file before its table of blocks.
+/// Number of bytes of a binary file before its table of blocks.
 const HEAD: usize = 14;
 
 /// Returns `true` if the first bytes of a file are those of a binary file.
@@ -53,7 +54,7 @@ pub fn is_binary(bytes: &[u8]) -> bool {
 /// Reads a file of either form.
 ///
 /// # Errors
-/// With line or offset, rank and operation.
+/// An error with line or offset, rank and operation.
 pub fn read(bytes: &[u8]) -> Result<Graph, GoalError> {
     if is_binary(bytes) {
         return read_binary(bytes);

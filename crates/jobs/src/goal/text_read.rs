@@ -18,7 +18,7 @@ const MAX_LINE: usize = 1 << 16;
 /// Names that cannot be labels.
 const KEYWORDS: [&str; 5] = ["send", "recv", "calc", "rank", "num_ranks"];
 
-/// The rank that is read.
+/// The rank that is being read.
 #[derive(Debug)]
 struct Current {
     builder: ProgramBuilder,
@@ -26,11 +26,11 @@ struct Current {
     opened: u64,
 }
 
-/// Reads GOAL text that arrives in pieces. The reader needs memory for the graph and the labels of one rank.
+/// Reads GOAL text that arrives in pieces. The reader needs memory only for the graph and for the labels of one rank.
 #[derive(Debug, Default)]
 pub struct TextReader {
     line: u64,
-    /// Beginning of a line whose end has not come.
+    /// Start of a line whose end has not arrived yet.
     partial: Vec<u8>,
     within_comment: bool,
     ranks: Option<u32>,
@@ -48,7 +48,7 @@ impl TextReader {
     /// Reads the next piece of the text.
     ///
     /// # Errors
-    /// With line, rank and operation.
+    /// An error with line, rank and operation.
     pub fn feed(&mut self, mut bytes: &[u8]) -> Result<(), GoalError> {
         while let Some(end) = bytes.iter().position(|byte| *byte == b'\n') {
             let (line, rest) = (&bytes[..end], &bytes[end + 1..]);
@@ -74,7 +74,7 @@ impl TextReader {
     /// Ends the file.
     ///
     /// # Errors
-    /// With line, rank and operation.
+    /// An error with line, rank and operation.
     pub fn finish(mut self) -> Result<Graph, GoalError> {
         let last = core::mem::take(&mut self.partial);
         if !last.is_empty() {
@@ -108,7 +108,7 @@ impl TextReader {
 
     fn read_line(&mut self, bytes: &[u8]) -> Result<(), GoalError> {
         self.line += 1;
-        // The bytes of a comment may be of any encoding.
+        // The bytes of a comment may have any encoding.
         let text = match core::str::from_utf8(bytes) {
             Ok(text) => text,
             Err(error) => {
@@ -238,7 +238,7 @@ fn operation(kind: &str, line: &mut Line<'_>) -> Result<Op, Wrong> {
     let (rank, limit) = ("the rank", u64::from(u32::MAX));
     let action = match kind {
         "calc" => {
-            // Whole picoseconds must fit.
+            // The time in whole picoseconds must fit into 64 bits.
             let ns = line.number("the time in nanoseconds", u64::MAX / 1000)?;
             Action::Compute { time: Span::from_ns(ns) }
         }

@@ -6,11 +6,11 @@ use crate::graph::{ANY, Action, Graph, Op, Program};
 
 use super::error::UnwritableError;
 
-/// Writes a job as GOAL text, one rank after the other. A rank whose operations have no labels, or some of
-/// them, gets the labels `l1`, `l2` and so on.
+/// Writes a job as GOAL text, one rank after the other. If not all operations of a rank have labels, the rank
+/// gets the labels `l1`, `l2` and so on.
 ///
 /// # Errors
-/// The inner one if a computation does not take whole nanoseconds, the outer one if `out` fails.
+/// The inner error if a computation does not take whole nanoseconds, the outer error if `out` fails.
 pub fn write_text(
     graph: &Graph,
     out: &mut impl Write,

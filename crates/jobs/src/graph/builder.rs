@@ -14,14 +14,14 @@ pub struct ProgramBuilder {
     rank: u32,
     ranks: u32,
     ops: Vec<Packed>,
-    /// Each an operation and one whose end it waits for.
+    /// Pairs of an operation and an operation for whose end it waits.
     after_end: Vec<(u32, u32)>,
-    /// Each an operation and one whose start it waits for.
+    /// Pairs of an operation and an operation for whose start it waits.
     after_start: Vec<(u32, u32)>,
     labels: Labels,
     /// First operation of each section after the first one.
     sections: Vec<u32>,
-    /// First operations that belong to another part than the one before, each with its part.
+    /// First operations that belong to another part than the previous operation, each with its part.
     parts: Vec<(u32, u32)>,
 }
 
@@ -53,7 +53,7 @@ impl ProgramBuilder {
         Self { rank, ranks, ops, after_end, after_start, labels, sections, parts }
     }
 
-    /// Reserves memory for a number of operations.
+    /// Reserves memory for this number of operations.
     pub fn reserve(&mut self, ops: usize) {
         self.ops.reserve_exact(ops);
     }
@@ -83,7 +83,7 @@ impl ProgramBuilder {
         Ok(number)
     }
 
-    /// Gives the operation that was added last a label.
+    /// Sets the label of the operation that was added last.
     ///
     /// # Errors
     /// If the labels of the rank take 4 GiB or more.
@@ -93,14 +93,14 @@ impl ProgramBuilder {
         if fits { Ok(()) } else { Err(self.too_many()) }
     }
 
-    /// Begins a section, for example an iteration: the operations that are added from now on. Results state
-    /// the end of each section.
+    /// Begins a section, for example an iteration. It contains the operations that are added from now on.
+    /// Results state the end of each section.
     pub fn begin_section(&mut self) {
         self.sections.push(self.ops.len() as u32);
     }
 
-    /// Lets the operations that are added from now on belong to a part of the job ([`Graph::parts`]); `None`:
-    /// to none.
+    /// Makes the operations that are added from now on belong to a part of the job ([`Graph::parts`]);
+    /// `None`: to no part.
     ///
     /// [`Graph::parts`]: super::Graph::parts
     pub fn begin_part(&mut self, part: Option<u32>) {
@@ -114,12 +114,12 @@ impl ProgramBuilder {
         }
     }
 
-    /// Lets an operation wait for the end of another one.
+    /// Makes an operation wait for the end of another one.
     pub fn requires(&mut self, op: u32, awaited: u32) {
         self.after_end.push((op, awaited));
     }
 
-    /// Lets an operation wait for the start of another one.
+    /// Makes an operation wait for the start of another one.
     pub fn irequires(&mut self, op: u32, awaited: u32) {
         self.after_start.push((op, awaited));
     }

@@ -24,7 +24,7 @@ pub(super) fn find(program: &Program) -> Option<(u32, u32)> {
     if left == 0 {
         return None;
     }
-    // Each operation that is left waits for another one that is left.
+    // Each remaining operation waits for another remaining operation.
     let mut awaited = vec![ANY; program.len()];
     let is_left = |op: &u32| needs[*op as usize] > 0;
     for op in (0..program.len() as u32).filter(is_left) {
@@ -33,7 +33,7 @@ pub(super) fn find(program: &Program) -> Option<(u32, u32)> {
         }
     }
     let mut at = (0..program.len() as u32).find(is_left)?;
-    // As many steps as there are operations end on the cycle.
+    // After as many steps as there are operations, the walk is on the cycle.
     for _ in 0..left {
         at = awaited[at as usize];
     }

@@ -3,17 +3,17 @@
 use alloc::boxed::Box;
 use alloc::vec;
 
-/// For each operation, those that wait for it, in the order in which they were added.
+/// By operation: the operations that wait for it, in the order in which they were added.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub(super) struct Edges {
-    /// First target of each operation, and the number of all targets; empty without any.
+    /// First target of each operation, then the number of all targets; empty if there are no targets.
     first: Box<[u32]>,
     targets: Box<[u32]>,
 }
 
 impl Edges {
-    /// Returns the edges of `ops` operations. Each pair is an operation that waits and the one that it waits
-    /// for, both below `ops`.
+    /// Returns the edges of `ops` operations. Each pair has an operation that waits and the operation for
+    /// which it waits, both below `ops`.
     pub(super) fn new(ops: usize, pairs: &[(u32, u32)]) -> Self {
         if pairs.is_empty() {
             return Self::default();

@@ -7,13 +7,13 @@ use alloc::vec::Vec;
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub(super) struct Labels {
     text: String,
-    /// End of each label in `text`. An operation without label has an empty one.
+    /// End of each label in `text`. An operation without label has an empty label.
     ends: Vec<u32>,
 }
 
 impl Labels {
-    /// Gives an operation a label. Operations are labelled in ascending order. Returns `false` if the labels
-    /// take 4 GiB or more.
+    /// Sets the label of an operation. Operations must be labelled in ascending order. Returns `false` if the
+    /// labels take 4 GiB or more.
     pub(super) fn push(&mut self, op: u32, label: &str) -> bool {
         let Ok(end) = u32::try_from(self.text.len() + label.len()) else { return false };
         let before = self.text.len() as u32;

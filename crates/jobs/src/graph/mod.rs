@@ -24,7 +24,7 @@ pub const ANY: u32 = u32::MAX;
 pub enum Action {
     /// Sends a message.
     Send {
-        /// The receiving rank.
+        /// Receiving rank.
         to: u32,
         /// Size of the message in bytes.
         bytes: u64,
@@ -33,7 +33,7 @@ pub enum Action {
     },
     /// Receives a message.
     Receive {
-        /// The sending rank, or [`ANY`].
+        /// Sending rank, or [`ANY`].
         from: u32,
         /// Size of the expected message in bytes. The matching ignores the size.
         bytes: u64,
@@ -52,11 +52,12 @@ pub enum Action {
 pub struct Op {
     /// Kind of the operation.
     pub action: Action,
-    /// The stream on which it computes, or which must be free for it to send: GOAL's cpu.
+    /// Stream on which the operation computes, or which must be free before it can send: GOAL's cpu.
     pub cpu: u8,
-    /// The NIC through which it sends or receives; 0 for a computation. Messages of different NICs do not wait for each other
-    /// where those of one NIC do: in the LogGOPS model, in [`ideal`](crate::ideal), and on simulated hosts that send one message after the
-    /// other. It chooses no port of a simulated host.
+    /// NIC through which the operation sends or receives; 0 for a computation. Messages of one NIC wait for
+    /// each other in the LogGOPS model, in [`ideal`](crate::ideal), and on simulated hosts that send one
+    /// message after the other; messages of different NICs do not. The NIC does not select a port of a
+    /// simulated host.
     pub nic: u8,
 }
 
@@ -103,7 +104,7 @@ enum Kind {
 /// An operation in 24 bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Packed {
-    /// Bytes, or picoseconds of a computation.
+    /// Number of bytes, or picoseconds of a computation.
     amount: u64,
     peer: u32,
     tag: u32,
@@ -137,14 +138,14 @@ impl From<Packed> for Op {
     }
 }
 
-/// A part of a job whose time results state, such as one collective of a training step.
+/// A part of a job whose time results report, such as one collective of a training step.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Part {
-    /// Its name. Results add up the parts of one name.
+    /// Name of the part. Results add up the parts with the same name.
     pub name: &'static str,
     /// S of a collective, or the bytes of a message.
     pub bytes: u64,
-    /// Ranks that take part.
+    /// Number of ranks that take part.
     pub ranks: u32,
 }
 
@@ -155,7 +156,7 @@ pub struct Graph {
     parts: Vec<Part>,
 }
 
-/// Jobs are equal if their programs are.
+/// Jobs are equal if their programs are equal.
 impl PartialEq for Graph {
     fn eq(&self, other: &Self) -> bool {
         self.programs == other.programs
@@ -183,13 +184,13 @@ impl Graph {
         Ok(Self { programs: programs.into_iter().map(Arc::new).collect(), parts })
     }
 
-    /// Returns the job with the parts that its programs name.
+    /// Returns the job with these parts, which its programs reference.
     #[must_use]
     pub fn with_parts(self, parts: Vec<Part>) -> Self {
         Self { parts, ..self }
     }
 
-    /// Returns the parts; none of a job that was read from a file of operations.
+    /// Returns the parts. A job that was read from a file of operations has none.
     #[must_use]
     pub fn parts(&self) -> &[Part] {
         &self.parts
@@ -230,25 +231,25 @@ impl Graph {
     }
 }
 
-/// Why operations form no job.
+/// Reason why operations form no job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[error("{}{what}", Prefix(*rank, *op))]
 pub struct GraphError {
-    /// The rank, if it is that of one rank.
+    /// Rank with the error, if it concerns one rank.
     pub rank: Option<u32>,
-    /// Its operation, if it is that of one.
+    /// Operation with the error, if it concerns one operation.
     pub op: Option<u32>,
-    /// What is wrong.
+    /// Kind of the error.
     pub what: Flaw,
 }
 
-/// What is wrong with a graph.
+/// Kind of error in a graph.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum Flaw {
     /// Too many ranks.
     #[error("the job has {ranks} ranks; there must be fewer than 4294967295")]
     Ranks {
-        /// How many.
+        /// Number of ranks.
         ranks: usize,
     },
     /// Too many operations, dependencies or labels.
@@ -265,18 +266,18 @@ pub enum Flaw {
     /// A dependency on an operation that does not exist.
     #[error("it waits for op {other}, which does not exist")]
     NoOp {
-        /// The operation that it waits for.
+        /// Operation for which it waits.
         other: u32,
     },
     /// An operation that waits for itself.
     #[error("it waits for itself, through {length} dependencies")]
     Cycle {
-        /// Number of dependencies of the cycle, of which it is the lowest operation.
+        /// Number of dependencies of the cycle. The operation of the error is the lowest one of the cycle.
         length: u32,
     },
 }
 
-/// Rank and operation at the beginning of a message.
+/// Rank and operation at the start of a message.
 pub(crate) struct Prefix(pub(crate) Option<u32>, pub(crate) Option<u32>);
 
 impl fmt::Display for Prefix {

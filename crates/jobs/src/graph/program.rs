@@ -23,11 +23,11 @@ pub struct Program {
     pub(super) labels: Labels,
     /// First operation of each section, ascending; the first is 0.
     pub(super) sections: Box<[u32]>,
-    /// Runs of operations of one part: the first operation, and the part or [`ANY`]; ascending.
+    /// Runs of consecutive operations of one part: the first operation, and the part or [`ANY`]; ascending.
     pub(super) parts: Box<[(u32, u32)]>,
 }
 
-/// Programs are equal if they have the same operations, whatever parts these belong to.
+/// Programs are equal if they have the same operations, even if the parts of these differ.
 impl PartialEq for Program {
     fn eq(&self, other: &Self) -> bool {
         let Self { ops, needs, after_end, after_start, labels, sections, parts: _ } = self;
@@ -49,7 +49,7 @@ impl Program {
         self.ops.len()
     }
 
-    /// Returns `true` if the rank does nothing.
+    /// Returns `true` if the rank has no operations.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.ops.is_empty()
@@ -70,7 +70,7 @@ impl Program {
         self.ops.iter().map(|packed| (*packed).into())
     }
 
-    /// Returns how many dependencies an operation has, of both kinds.
+    /// Returns the number of dependencies of an operation, of both kinds.
     ///
     /// # Panics
     /// If there is no operation of this number.
@@ -100,7 +100,7 @@ impl Program {
         self.after_start.of(op)
     }
 
-    /// Returns the number of dependencies, of both kinds.
+    /// Returns the number of all dependencies, of both kinds.
     #[must_use]
     pub fn edges(&self) -> usize {
         self.after_end.len() + self.after_start.len()
@@ -144,13 +144,13 @@ impl Program {
         end - self.sections[section]
     }
 
-    /// Returns the runs of consecutive operations that belong to one part of the job: the first operation, and
-    /// the part or `None`. Operations before the first run belong to no part.
+    /// Returns the runs of consecutive operations that belong to one part of the job: the first operation of
+    /// each, and the part or `None`. Operations before the first run belong to no part.
     pub fn part_runs(&self) -> impl ExactSizeIterator<Item = (u32, Option<u32>)> + '_ {
         self.parts.iter().map(|(first, part)| (*first, Some(*part).filter(|part| *part != ANY)))
     }
 
-    /// Returns the run of an operation in [`Program::part_runs`], if it belongs to a part.
+    /// Returns the index of an operation's run in [`Program::part_runs`], if the operation belongs to a part.
     #[inline]
     #[must_use]
     pub fn part_run_of(&self, op: u32) -> Option<usize> {
@@ -164,19 +164,19 @@ impl Program {
         self.part_run_of(op).map(|run| self.parts[run].1)
     }
 
-    /// Returns the number of streams: the highest number of an operation plus one.
+    /// Returns the number of streams: the highest stream number of an operation plus one.
     #[must_use]
     pub fn cpus(&self) -> usize {
         self.ops.iter().map(|op| usize::from(op.cpu) + 1).max().unwrap_or(0)
     }
 
-    /// Returns the number of NICs: the highest number of an operation plus one.
+    /// Returns the number of NICs: the highest NIC number of an operation plus one.
     #[must_use]
     pub fn nics(&self) -> usize {
         self.ops.iter().map(|op| usize::from(op.nic) + 1).max().unwrap_or(0)
     }
 
-    /// Returns source and tag of each receive that names both, ascending and each once.
+    /// Returns source and tag of all receives that name both, in ascending order without repetition.
     pub(crate) fn channels(&self) -> Vec<(u32, u32)> {
         let named = |op: &&Packed| op.kind == Kind::Receive && op.peer != ANY && op.tag != ANY;
         let receives = self.ops.iter().filter(named);
@@ -187,7 +187,7 @@ impl Program {
         channels
     }
 
-    /// Returns what an operation does, in words, for messages: `op 5 (l6): send 100 B to rank 3, tag 7`.
+    /// Returns a description of an operation for messages: `op 5 (l6): send 100 B to rank 3, tag 7`.
     #[must_use]
     pub fn describe(&self, op: u32) -> String {
         use alloc::format;

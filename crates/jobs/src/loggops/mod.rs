@@ -2,24 +2,26 @@
 //! Large-Scale Applications in the LogGOPS Model", LSAP 2010), as the program computes it.
 //!
 //! A message of s bytes occupies the stream of its sender for o + (s-1)O and its NIC for g + (s-1)G. It
-//! arrives o + L after its start. At the receiver it waits for the stream and the NIC, and occupies the stream
-//! for o + max((s-1)O, (s-1)G) and the NIC for g + (s-1)G, whether a receive is posted or not. A receive is
-//! posted when its stream is free and does not hold it. A send of more than S bytes is done when the receiver
-//! begins to take it in and has a receive for it, a smaller one when its stream is free again. Operations
-//! that become possible at the same time start in the order sends, receives, computations, then by their
-//! number in the graph. A message of 0 bytes counts -1 byte beyond the first.
+//! arrives o + L after its start. At the receiver it waits for the stream and the NIC. It then occupies the
+//! stream for o + max((s-1)O, (s-1)G) and the NIC for g + (s-1)G, whether a receive is posted or not. A
+//! receive is posted when its stream is free; it does not hold the stream. A send of at most S bytes is done
+//! when its stream is free again. A larger send is done when the receiver begins to handle the message and
+//! has a receive for it. Operations that become possible at the same time start in the order sends, receives,
+//! computations, then by their number in the graph. A message of 0 bytes counts as -1 byte beyond the first.
 //!
-//! [`run`] computes a job in this model alone. A [`Model`] leaves the messages to its owner, for example a simulated
-//! fabric: the first byte arrives when the fabric has carried it, but not before L is over, and a receive ends at the
-//! earliest o after the last byte has come. On a fabric that is faster than L and G the times are those of [`run`].
+//! [`run`] computes a job in this model alone. A [`Model`] leaves the messages to its owner, for example a
+//! simulated fabric. The first byte then arrives when the fabric has carried it, but not before L has passed.
+//! A receive ends at the earliest o after the last byte has arrived. On a fabric that is faster than L and G
+//! the times are those of [`run`].
 //!
 //! Differences from LogGOPSim 76451de:
 //!
-//! * LogGOPSim lets an operation on another stream than the one that it waits for start as soon as its own stream is free,
-//!   before its dependency ends. Here it waits.
-//! * If a message comes before its receive, LogGOPSim compares the size of the receive with S, and holds the stream and the NIC
-//!   of the sender that have the numbers of the receive. Here both are those of the send, as if the receive came first.
-//! * LogGOPSim counts whole nanoseconds, here times are in picoseconds, so that G may be a fraction.
+//! * LogGOPSim lets an operation on another stream than the operation for which it waits start as soon as its own stream
+//!   is free, before its dependency ends. Here it waits.
+//! * If a message arrives before its receive, LogGOPSim compares the size of the receive with S, and holds the stream and
+//!   the NIC of the sender that have the numbers of the receive. Here both are those of the send, as if the receive came
+//!   first.
+//! * LogGOPSim counts whole nanoseconds. Here times are in picoseconds, so that G may be a fraction.
 
 mod model;
 
@@ -64,7 +66,7 @@ impl Default for Parameters {
     }
 }
 
-/// Returns `fixed` with `per_byte` for each byte beyond the first. 0 bytes count as one byte less.
+/// Returns `fixed` plus `per_byte` for each byte beyond the first. 0 bytes count as one byte less.
 fn time(fixed: Span, per_byte: Span, bytes: u64) -> Span {
     match bytes.checked_sub(1) {
         Some(further) => {
@@ -86,7 +88,7 @@ impl Parameters {
     #[must_use]
     pub fn receiving(&self, bytes: u64) -> Span {
         let (stream, nic) = (self.overhead_per_byte, self.gap_per_byte);
-        // With unsigned numbers, as in LogGOPSim, -1 byte counts as the smaller time of both that is not 0.
+        // As in LogGOPSim, which uses unsigned numbers, -1 byte counts as the smaller of the two times that is not 0.
         let per_byte = match bytes {
             0 if !stream.is_zero() && !nic.is_zero() => stream.min(nic),
             _ => stream.max(nic),
@@ -100,16 +102,17 @@ impl Parameters {
         time(self.gap, self.gap_per_byte, bytes)
     }
 
-    /// Returns the time of a lone message from its start to the end of its receive. `fabric` is the time from the
-    /// moment at which it enters the fabric to the arrival of its first byte, and of its last one.
+    /// Returns the time of a message without other messages, from its start to the end of its receive.
+    /// `fabric` has the times from the moment at which the message enters the fabric to the arrival of its
+    /// first byte and of its last byte.
     #[must_use]
     pub fn alone(&self, bytes: u64, fabric: (Span, Span)) -> Span {
         let taken = self.latency.max(fabric.0).saturating_add(self.receiving(bytes));
         self.overhead.saturating_add(taken).max(self.at_least(fabric))
     }
 
-    /// Returns the least time of a message from its start to the end of its receive. A receive that another stream of the rank
-    /// makes possible while the message is taken in ends at once.
+    /// Returns the minimum time of a message from its start to the end of its receive. If another stream of
+    /// the rank posts the receive while the message is being handled, the receive ends at once.
     #[must_use]
     pub fn at_least(&self, (first, last): (Span, Span)) -> Span {
         let complete = last.saturating_add(self.overhead);
@@ -125,7 +128,7 @@ pub struct TooLongError;
 /// The result of a job.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Outcome {
-    /// When the last stream of each rank is free.
+    /// By rank: time at which its last stream is free.
     pub ends: Vec<Time>,
     /// Operations that are not done, by rank and number.
     pub stuck: Vec<(u32, u32)>,
@@ -134,7 +137,7 @@ pub struct Outcome {
 }
 
 impl Outcome {
-    /// Returns the time of the last rank.
+    /// Returns the time of the rank that ends last.
     #[must_use]
     pub fn completion(&self) -> Time {
         self.ends.iter().copied().max().unwrap_or(Time::ZERO)
@@ -162,7 +165,7 @@ pub fn run(graph: &Graph, parameters: &Parameters) -> Result<Outcome, TooLongErr
         }
     }
     let ends: Vec<Time> = (0..graph.ranks()).map(|rank| model.free_at(rank)).collect();
-    // Times beyond the range are those of operations and messages, all of which occupy a stream.
+    // Times beyond the range belong to operations and messages, and all of these occupy a stream.
     if ends.contains(&Time::MAX) {
         return Err(TooLongError);
     }

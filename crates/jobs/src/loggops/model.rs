@@ -12,7 +12,7 @@ use super::Parameters;
 use crate::graph::{Action, Graph};
 use crate::rank::Rank;
 
-/// The ranks of a job, which their owner keeps.
+/// The ranks of a job, which the owner of the model stores.
 pub trait Ranks {
     /// Returns a rank by its number.
     fn rank(&mut self, number: u32) -> &mut Rank;
@@ -33,30 +33,30 @@ pub struct Departure {
     pub op: u32,
     /// The receiving rank.
     pub to: u32,
-    /// When its first byte leaves.
+    /// Time at which the first byte leaves.
     pub leaves: Time,
-    /// When its first byte arrives at the earliest.
+    /// Earliest time at which the first byte arrives.
     pub arrives: Time,
-    /// Its place among the events.
+    /// Its position in the order of creation of events.
     created: u64,
 }
 
-/// What an event did.
+/// Effects of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Step {
     /// The rank.
     pub rank: u32,
-    /// The rank computes until then.
+    /// End of a computation of the rank that begins.
     pub computes_until: Option<Time>,
-    /// A stream of the rank sends or takes in a message until then.
+    /// Time until which a stream of the rank handles a message, as sender or receiver.
     pub handles_until: Option<Time>,
-    /// A message that leaves it.
+    /// Message that leaves the rank.
     pub departure: Option<Departure>,
     /// Another rank, one of whose sends has ended.
     pub sender: Option<u32>,
 }
 
-/// Order of operations that become possible at the same time; also that of the fields.
+/// Kinds of events. Operations that become possible at the same time start in the order of the variants.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum What {
     Send,
@@ -68,20 +68,20 @@ enum What {
     },
 }
 
-/// An event: its time and its place among those created, which it keeps when it is put off.
+/// An event: its time, and its position in the order of creation, which it keeps when it is postponed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Event {
     at: Time,
     created: u64,
     rank: u32,
-    /// Number of the operation at its own rank: for a message the sender's.
+    /// Number of the operation at its own rank; for a message, its send at the sender.
     op: u32,
     what: What,
-    /// What it was put off for.
+    /// Resource for which the event was postponed.
     waits_for: Option<Resource>,
 }
 
-/// What an operation or a message occupies for a time.
+/// Resource that an operation or a message occupies for a time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Resource {
     Stream(u8),
@@ -91,11 +91,11 @@ enum Resource {
     In(u8),
 }
 
-/// Events that were put off until a stream or a NIC is free. Only the first one is among the events of the model: the others could
-/// not begin before it.
+/// Events that were postponed until a stream or a NIC is free. Only the first of them is among the events of
+/// the model, because the others cannot begin before it.
 #[derive(Default)]
 struct Queue {
-    /// The place of the first one.
+    /// Position of the first event in the order of creation.
     first: Option<u64>,
     others: BinaryHeap<Reverse<(u64, Event)>>,
 }
@@ -106,27 +106,28 @@ struct Flight {
     departure: Departure,
     /// Its first byte has arrived.
     began: bool,
-    /// When its last byte arrived.
+    /// Time at which its last byte arrived.
     complete: Option<Time>,
-    /// The receive that took it before its last byte arrived, with its rank and the end without the fabric.
+    /// Receive that took the message before its last byte arrived: its rank, its operation, and its end
+    /// without the fabric.
     taken: Option<(u32, u32, Time)>,
-    /// A receive has taken it.
+    /// Whether a receive has taken the message.
     is_over: bool,
 }
 
 struct Host {
-    /// When each stream is free.
+    /// Times at which the streams are free.
     streams: Box<[Time]>,
-    /// When each NIC is free to send, and to receive.
+    /// Times at which the NICs are free to send, and to receive.
     nics: Box<[[Time; 2]]>,
-    /// Operations that have become possible, and since when.
+    /// Operations that have become possible, with the times at which they did.
     possible: Vec<(u32, Time)>,
-    /// What waits for a stream or a NIC.
+    /// Events that wait for a stream or a NIC.
     queues: BTreeMap<Resource, Queue>,
 }
 
 impl Host {
-    /// Returns when a stream or a NIC is free.
+    /// Returns the time at which a stream or a NIC is free.
     fn free_at(&self, resource: Resource) -> Time {
         match resource {
             Resource::Stream(cpu) => self.streams[usize::from(cpu)],
@@ -147,7 +148,7 @@ pub struct Model {
 }
 
 impl Model {
-    /// Returns the model of the ranks of a job. Times beyond the range are [`Time::MAX`].
+    /// Returns the model of the ranks of a job. Times beyond the range become [`Time::MAX`].
     #[must_use]
     pub fn new(graph: &Graph, parameters: &Parameters) -> Self {
         let streams = graph.programs().map(|program| program.cpus()).max().unwrap_or(0);
@@ -201,26 +202,26 @@ impl Model {
         Some(step)
     }
 
-    /// Returns when the last stream of a rank is free.
+    /// Returns the time at which the last stream of a rank is free.
     #[must_use]
     pub fn free_at(&self, rank: u32) -> Time {
         let streams = self.hosts.get(rank as usize).map(|host| &host.streams);
         streams.and_then(|streams| streams.iter().copied().max()).unwrap_or(Time::ZERO)
     }
 
-    /// A message arrives without a fabric: all of it in time.
+    /// Lets a message arrive without a fabric: its bytes arrive in time.
     pub fn arrive(&mut self, message: &Departure) {
         self.push_message(message, message.arrives);
     }
 
-    /// A fabric carries a message.
+    /// Registers a message that a fabric carries.
     pub fn carry(&mut self, message: &Departure) {
         let (began, is_over) = (false, false);
         let flight = Flight { departure: *message, began, complete: None, taken: None, is_over };
         self.flights.insert((message.from, message.op), flight);
     }
 
-    /// The fabric has carried the first byte of a message of a rank.
+    /// Records that the fabric has delivered the first byte of a message, given by rank and operation.
     pub fn on_first_byte(&mut self, now: Time, message: (u32, u32)) {
         let Some(flight) = self.flights.get_mut(&message) else { return };
         if !core::mem::replace(&mut flight.began, true) {
@@ -229,7 +230,8 @@ impl Model {
         }
     }
 
-    /// The fabric has carried the last byte of a message of a rank. Returns the rank one of whose receives has ended.
+    /// Records that the fabric has delivered the last byte of a message. Returns the rank whose receive has
+    /// ended, if one has.
     pub fn on_last_byte(
         &mut self,
         now: Time,
@@ -256,7 +258,8 @@ impl Model {
         self.events.push(Reverse(Event { at, created, rank: to, op, what, waits_for: None }));
     }
 
-    /// Puts an event off until the later of what it needs is free; `false` if it may begin.
+    /// Postpones an event until the last of the resources that it needs is free. Returns `false` if the event
+    /// may begin.
     fn puts_off(&mut self, event: Event, needs: &[Resource]) -> bool {
         let host = &mut self.hosts[event.rank as usize];
         let last = needs.iter().max_by_key(|resource| host.free_at(**resource));
@@ -274,7 +277,7 @@ impl Model {
         true
     }
 
-    /// An event that was put off is due.
+    /// Removes a postponed event that is due from its queue.
     fn leave_queue(&mut self, event: &Event) {
         let queues = &mut self.hosts[event.rank as usize].queues;
         if let Some(queue) = event.waits_for.and_then(|resource| queues.get_mut(&resource))
@@ -284,7 +287,7 @@ impl Model {
         }
     }
 
-    /// If the first event of a queue has begun, or waits for something else, the next one is the first.
+    /// If the first event of a queue has begun, or waits for another resource, makes the next event the first.
     fn follow(&mut self, before: &Event, resource: Resource) {
         let host = &mut self.hosts[before.rank as usize];
         let at = host.free_at(resource).max(before.at);
@@ -347,7 +350,7 @@ impl Model {
         if let Some(send) = ranks.rank(rank).post(op) {
             self.take(send, (rank, op), at, ranks);
             let of = ranks.rank(send.0).program().op(send.1);
-            // Not by the size of the receive, which may differ.
+            // The size of the receive does not count; it may differ.
             if matches!(of.action, Action::Send { bytes, .. } if bytes > self.parameters.eager) {
                 self.end_send(at, send, ranks, step);
             }
@@ -380,7 +383,7 @@ impl Model {
         }
     }
 
-    /// A receive takes a message and ends at `end`, unless bytes of the message are still on a fabric.
+    /// Lets a receive take a message. The receive ends at `end`, unless bytes of the message are still on a fabric.
     fn take(
         &mut self,
         send: (u32, u32),
@@ -401,8 +404,8 @@ impl Model {
         self.end(rank, receive, end.max(complete), ranks);
     }
 
-    /// Ends a send that waited for its receiver. As in LogGOPSim, stream and NIC of the sender are not free
-    /// before.
+    /// Ends a send that waited for its receiver. As in LogGOPSim, the stream and the NIC of the sender are
+    /// not free earlier.
     fn end_send(
         &mut self,
         at: Time,

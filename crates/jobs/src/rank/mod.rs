@@ -1,14 +1,14 @@
 //! The executor of one rank: it starts operations and returns the work for the network.
 //!
-//! Time is an argument, and nothing here does I/O. The owner calls [`Rank::start`], carries out what
-//! [`Rank::poll_command`] returns, and reports what happens: a message left, was delivered, was acknowledged
-//! or arrived, or the time of [`Rank::next_timeout`] has come.
+//! Time is an argument, and this module does no I/O. The owner calls [`Rank::start`], sends the messages that
+//! [`Rank::poll_message`] returns, and reports events: a message has left, was delivered, was acknowledged or
+//! has arrived, or the time of [`Rank::next_timeout`] has come.
 //!
-//! * A receive starts when its dependencies allow. It is done when a message with its source and tag has
-//!   arrived. Receives and messages match in their order; sizes play no part.
-//! * A computation holds its stream (cpu) for its time. Computations and sends of a stream start in the order
-//!   in which their dependencies allow, each when the stream is free. A send does not hold the stream.
-//! * [`Done`] says when a send is done.
+//! * A receive starts when its dependencies allow it. It is done when a message with its source and tag has arrived.
+//!   Receives and messages match in order; sizes do not count.
+//! * A computation holds its stream (cpu) for its time. Computations and sends of a stream start in the order in which
+//!   their dependencies allow it, each when the stream is free. A send does not hold the stream.
+//! * [`Done`] defines when a send is done.
 
 use alloc::boxed::Box;
 use alloc::collections::{BinaryHeap, VecDeque};
@@ -22,7 +22,7 @@ use apus_units::Time;
 use crate::graph::{ANY, Action, Program};
 use crate::matching::{Matching, Waiting};
 
-/// The moment at which a send is done. A receive is always done when its message has arrived.
+/// Time at which a send is done. A receive is always done when its message has arrived.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum Done {
     /// When the last byte of the message has left the sender.
@@ -32,8 +32,8 @@ pub enum Done {
     Delivered,
     /// When the sender knows that the message has arrived.
     Acknowledged,
-    /// By the rules of the [LogGOPS model](crate::loggops): a small message when its stream is free again, a larger one when
-    /// the receiver begins to take it in.
+    /// By the rules of the [LogGOPS model](crate::loggops): a small message when its stream is free again, a
+    /// larger message when the receiver begins to handle it.
     LogGops,
 }
 
@@ -47,7 +47,7 @@ impl Done {
     ];
 
     /// Returns `true` if the end of a send may be the end of its job. Otherwise the receive ends later, and
-    /// the sender of a message may be informed of the delivery even later.
+    /// the sender may be notified of the delivery even later.
     #[must_use]
     pub const fn counts_sends(self) -> bool {
         matches!(self, Self::Acknowledged | Self::LogGops)
@@ -107,15 +107,15 @@ pub struct OpTimes {
 /// Times at which the operations of a rank in a part of the job started and ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PartTimes {
-    /// Start of the first send or computation, as receives are posted early; [`Time::MAX`]: none has started.
+    /// Start of the first send or computation, because receives are posted early; [`Time::MAX`]: none has started.
     pub start: Time,
-    /// End of the last one so far, counted as in [`Rank::ended_at`].
+    /// Latest end so far, counted as in [`Rank::ended_at`].
     pub end: Time,
-    /// Operations that are not done.
+    /// Number of operations that are not done.
     pub left: u32,
 }
 
-/// What a rank keeps of each operation on request.
+/// Data about each operation that a rank stores on request.
 #[derive(Clone, Debug)]
 struct Kept {
     times: Box<[OpTimes]>,
@@ -138,7 +138,7 @@ pub struct Unexpected {
 #[derive(Clone, Debug, Default)]
 struct Stream {
     busy: bool,
-    /// Computations and sends that wait for it.
+    /// Computations and sends that wait for the stream.
     waiting: VecDeque<u32>,
 }
 
@@ -147,25 +147,25 @@ struct Stream {
 pub struct Rank {
     program: Arc<Program>,
     done: Done,
-    /// Dependencies of each operation that are not met.
+    /// Number of dependencies of each operation that are not met.
     needs: Box<[u32]>,
     progress: Box<[Progress]>,
     left: u32,
     matching: Matching,
     streams: Box<[Stream]>,
-    /// Computations that run, by their end.
+    /// Running computations, ordered by their end.
     running: BinaryHeap<Reverse<(Time, u32)>>,
     /// Operations whose dependencies allow their start.
     ready: VecDeque<u32>,
     messages: VecDeque<Message>,
-    /// Time at which the last operation ended so far.
+    /// Latest end of an operation so far.
     ended_at: Time,
     kept: Option<Box<Kept>>,
-    /// By run of operations of one part.
+    /// By run of operations of one part: its times.
     parts: Box<[PartTimes]>,
-    /// By section: operations that are not done, and the time at which the last one ended so far.
+    /// By section: number of operations that are not done, and latest end so far.
     sections: Box<[(u32, Time)]>,
-    /// Streams run any number of computations.
+    /// Whether streams run any number of computations at the same time.
     free_streams: bool,
 }
 
@@ -203,7 +203,7 @@ impl Rank {
         }
     }
 
-    /// Keeps the times of all operations and the sources of received messages, in 24 bytes each.
+    /// Stores the times of all operations and the sources of received messages, in 24 bytes per operation.
     #[must_use]
     pub fn with_times(mut self) -> Self {
         let (never, ops) = (OpTimes { start: Time::MAX, end: Time::MAX }, self.program.len());
@@ -212,7 +212,7 @@ impl Rank {
         self
     }
 
-    /// Lets each stream run any number of computations at a time, for the length of critical paths.
+    /// Allows each stream any number of computations at the same time, for the length of critical paths.
     #[must_use]
     pub fn with_free_streams(mut self) -> Self {
         self.free_streams = true;
@@ -242,7 +242,7 @@ impl Rank {
         self.ready.drain(..)
     }
 
-    /// A stream is busy until then with a message, which may have no receive.
+    /// Records that a stream is busy until `until` with a message, which may have no receive.
     pub(crate) fn hold_until(&mut self, until: Time) {
         self.ended_at = self.ended_at.max(until);
     }
@@ -273,7 +273,7 @@ impl Rank {
         self.messages.pop_front()
     }
 
-    /// Returns when the next computation ends; [`Time::MAX`] if none runs.
+    /// Returns the time at which the next computation ends; [`Time::MAX`] if none runs.
     #[inline]
     #[must_use]
     pub fn next_timeout(&self) -> Time {
@@ -292,22 +292,22 @@ impl Rank {
         }
     }
 
-    /// The last byte of a send's message has left.
+    /// Reports that the last byte of a send's message has left.
     pub fn on_sent(&mut self, now: Time, op: u32) {
         self.on_send_progress(now, op, Done::Local);
     }
 
-    /// The message of a send has arrived at its receiver.
+    /// Reports that the message of a send has arrived at its receiver.
     pub fn on_delivered(&mut self, now: Time, op: u32) {
         self.on_send_progress(now, op, Done::Delivered);
     }
 
-    /// The sender knows that the message of a send has arrived.
+    /// Reports that the sender knows that the message of a send has arrived.
     pub fn on_acknowledged(&mut self, now: Time, op: u32) {
         self.on_send_progress(now, op, Done::Acknowledged);
     }
 
-    /// The message of operation `op` of rank `from` has arrived.
+    /// Reports that the message of operation `source.1` of rank `source.0` has arrived.
     pub fn on_arrival(&mut self, now: Time, source: (u32, u32), tag: u32, bytes: u64) {
         if let Some(receive) = self.match_message(source, tag, bytes) {
             self.end(receive, now);
@@ -329,22 +329,22 @@ impl Rank {
         self.left == 0
     }
 
-    /// Returns when the last operation ended, of those that have ended; the epoch if none has. Sends count by
+    /// Returns the latest end of an operation so far; the epoch if none has ended. Sends count according to
     /// [`Done::counts_sends`].
     #[must_use]
     pub fn ended_at(&self) -> Time {
         self.ended_at
     }
 
-    /// Returns `true` if a computation runs.
+    /// Returns `true` if a computation is running.
     #[inline]
     #[must_use]
     pub fn is_computing(&self) -> bool {
         !self.running.is_empty()
     }
 
-    /// Returns when the last operation of a section ended, counted as in [`Rank::ended_at`]; `None` while
-    /// operations of it are not done, and without such a section.
+    /// Returns the latest end of an operation of a section, counted as in [`Rank::ended_at`]. Returns `None`
+    /// if operations of the section are not done, or if there is no such section.
     #[must_use]
     pub fn section_ended_at(&self, section: usize) -> Option<Time> {
         self.sections.get(section).filter(|(left, _)| *left == 0).map(|(_, ended_at)| *ended_at)
@@ -359,26 +359,26 @@ impl Rank {
         self.progress[op as usize]
     }
 
-    /// Returns the operations that are not done, in their order.
+    /// Returns the operations that are not done, in order.
     pub fn stuck(&self) -> impl Iterator<Item = u32> + '_ {
         let ops = self.progress.iter().enumerate();
         ops.filter(|(_, progress)| **progress != Progress::Done).map(|(op, _)| op as u32)
     }
 
-    /// Returns the messages that no receive has taken, in the order of their arrival.
+    /// Returns the messages that no receive has taken, in order of arrival.
     pub fn unexpected(&self) -> impl Iterator<Item = Unexpected> + '_ {
         let item = |w: Waiting| Unexpected { from: w.source, tag: w.tag, bytes: w.item.1 };
         self.matching.unexpected().map(item)
     }
 
-    /// Returns the times of all operations, if [`Rank::with_times`] keeps them.
+    /// Returns the times of all operations, if [`Rank::with_times`] was called.
     #[must_use]
     pub fn times(&self) -> Option<&[OpTimes]> {
         self.kept.as_ref().map(|kept| &*kept.times)
     }
 
-    /// Returns rank and operation of the send whose message a receive took, if [`Rank::with_times`] keeps them
-    /// and it took one.
+    /// Returns rank and operation of the send whose message a receive took, if it took one and
+    /// [`Rank::with_times`] was called.
     #[must_use]
     pub fn source(&self, receive: u32) -> Option<(u32, u32)> {
         let source = *self.kept.as_ref()?.sources.get(receive as usize)?;
@@ -404,7 +404,7 @@ impl Rank {
         }
     }
 
-    /// Starts operations until none is ready.
+    /// Starts operations until no operation is ready.
     fn run(&mut self, now: Time) {
         while let Some(op) = self.ready.pop_front() {
             let Action::Receive { .. } = self.program.op(op).action else {
@@ -440,7 +440,7 @@ impl Rank {
         }
     }
 
-    /// Notes the start of an operation.
+    /// Records the start of an operation.
     pub(crate) fn begin(&mut self, op: u32, now: Time) {
         self.progress[op as usize] = Progress::Started;
         if let Some(kept) = &mut self.kept {
@@ -453,7 +453,7 @@ impl Rank {
         Self::release(self.program.after_start(op), &mut self.needs, &mut self.ready);
     }
 
-    /// Notes the end of an operation.
+    /// Records the end of an operation.
     pub(crate) fn end(&mut self, op: u32, now: Time) {
         self.progress[op as usize] = Progress::Done;
         self.left -= 1;

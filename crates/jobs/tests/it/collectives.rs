@@ -1,4 +1,4 @@
-//! Collectives run on ideal NICs: their closed forms, and what each rank sends.
+//! Collectives on ideal NICs: their closed forms, and the bytes that each rank sends.
 
 use apus_jobs::collectives::closed::{self, Form};
 use apus_jobs::collectives::{Algorithm, Collective, Composer};
@@ -8,7 +8,7 @@ use apus_units::{Bytes, Rate, Span};
 
 const RATE: Rate = Rate::from_gbps(100);
 
-/// Packets of 4096 B and 64 B of headers on a star of links of 100 Gb/s and 1 us.
+/// Returns the times on a star with packets of 4096 B and 64 B of headers, links of 100 Gb/s and 1 us.
 fn star(bytes: u64) -> Cost {
     let wire = Bytes::new(bytes + 64 * bytes.div_ceil(4096));
     let last = bytes - bytes.saturating_sub(1) / 4096 * 4096;
@@ -17,7 +17,7 @@ fn star(bytes: u64) -> Cost {
     Cost { occupies: RATE.serialization_time(wire), latency, acknowledgement: Span::ZERO }
 }
 
-/// An exact cost without rounding: 8 ps per byte and a latency.
+/// Returns an exact cost without rounding: 8 ps per byte and a latency.
 fn fluid(bytes: u64) -> Cost {
     let occupies = Span::from_ps(8 * bytes);
     Cost { occupies, latency: Span::from_ns(700), acknowledgement: Span::ZERO }
@@ -34,7 +34,7 @@ fn us(us: f64) -> Span {
     Span::from_ps_f64(us * 1e6)
 }
 
-/// Calculated by hand from packets of 4096 B and 64 B of headers: a message of 1 MiB, and 8 ranks with 8 MiB.
+/// Computed by hand from packets of 4096 B and 64 B of headers: a message of 1 MiB, and 8 ranks with 8 MiB.
 #[test]
 fn a_star_of_100_gbps_gives_the_computed_times() {
     assert_eq!(star(1 << 20).alone(), us(87.5296));
@@ -53,7 +53,7 @@ fn a_star_of_100_gbps_gives_the_computed_times() {
     assert!((bus / 8e9 - 11.980).abs() < 0.0005, "{bus}");
 }
 
-/// Algorithms with a closed form.
+/// Returns the algorithms with a closed form.
 fn exact(ranks: u32) -> Vec<Algorithm> {
     let (forward, backward) = (Span::from_us(30), Span::from_us(50));
     let mut all = vec![
@@ -79,7 +79,7 @@ fn exact(ranks: u32) -> Vec<Algorithm> {
 fn collectives_of_2_to_64_ranks_take_the_time_of_their_closed_form() {
     for ranks in 2..=64u32 {
         for algorithm in exact(ranks) {
-            // Divisible by all numbers of ranks and pieces in question.
+            // The number of bytes is divisible by all numbers of ranks and pieces that occur here.
             let bytes = u64::from(ranks) * 64 * 48;
             let collective = Collective::new(algorithm, ranks, bytes);
             let found = simulated(&collective, fluid);
@@ -97,7 +97,7 @@ fn collectives_of_2_to_64_ranks_take_the_time_of_their_closed_form() {
     }
 }
 
-/// Every rank waits for its own part of the iteration before, and the ranks that end last begin the next one.
+/// Every rank waits for its own part of the previous iteration, and the ranks that end last begin the next one.
 #[test]
 fn iterations_with_computations_between_add_up() {
     for ranks in [2u32, 3, 6, 8, 16] {
@@ -119,8 +119,8 @@ fn iterations_with_computations_between_add_up() {
     }
 }
 
-/// Rank 0 begins the second broadcast when its first one has arrived at rank 1, not at rank 3: three messages one after
-/// the other along the chain, and one more.
+/// Rank 0 begins the second broadcast when its first one has arrived at rank 1, not at rank 3: three messages
+/// one after the other along the chain, and one more.
 #[test]
 fn repeated_broadcasts_overlap() {
     let algorithm = Algorithm::BroadcastChain { chunks: 1 };
@@ -129,14 +129,14 @@ fn repeated_broadcasts_overlap() {
     assert_eq!(simulated(&twice, fluid).as_ps(), 4 * message);
 }
 
-/// Bytes that each rank sends.
+/// Returns the bytes that each rank sends.
 fn sent(collective: &Collective) -> Vec<u64> {
     let graph = collective.graph().expect("graph");
     let bytes = |action| if let Action::Send { bytes, .. } = action { bytes } else { 0 };
     graph.programs().map(|p| p.ops().map(|op| bytes(op.action)).sum()).collect()
 }
 
-/// The bytes of each algorithm as its papers count them.
+/// Each algorithm sends the bytes that its paper states.
 #[test]
 fn ranks_send_what_the_algorithms_say() {
     for ranks in 2..=64u32 {
@@ -159,7 +159,7 @@ fn ranks_send_what_the_algorithms_say() {
         assert_eq!(of(Algorithm::HalvingDoubling), expected.collect::<Vec<_>>(), "{ranks}");
         let tree = of(Algorithm::DoubleBinaryTree { chunks: 4 });
         assert!(tree.iter().all(|each| *each <= 2 * bytes), "{ranks}: {tree:?}");
-        // Each of two trees has N - 1 edges, each of which carries half of the data up and down.
+        // Each of two trees has N - 1 edges, and each edge carries half of the data up and down.
         assert_eq!(tree.iter().sum::<u64>(), 2 * (n - 1) * bytes, "{ranks}");
         if ranks.is_power_of_two() {
             let steps = u64::from(ranks.ilog2());
@@ -168,7 +168,7 @@ fn ranks_send_what_the_algorithms_say() {
     }
 }
 
-/// The double tree takes about 2 S / B for many chunks, and a window of N - 1 is the direct all-to-all.
+/// The double tree takes about 2 S / B for many chunks. A window of N - 1 is the direct all-to-all.
 #[test]
 fn algorithms_with_an_approximate_form_are_near_it() {
     for ranks in [2u32, 3, 5, 8, 13, 16, 32, 64] {
@@ -181,8 +181,8 @@ fn algorithms_with_an_approximate_form_are_near_it() {
             (found, found.as_ps_f64() / form.as_ps_f64())
         };
         let (_, ratio) = about(Algorithm::DoubleBinaryTree { chunks: 64 }, 16 << 20);
-        // Two ranks send each half of the data once in each direction: S / B. Messages of one tree that wait
-        // at a NIC for those of the other cost up to a quarter more.
+        // With two ranks, each half of the data is sent once in each direction: S / B. Messages of one tree
+        // that wait at a NIC for messages of the other tree cost up to a quarter more.
         let least = if ranks == 2 { 0.45 } else { 0.7 };
         assert!((least..1.25).contains(&ratio), "{ranks} ranks: {ratio}");
         let bytes = u64::from(ranks) * 4096;
@@ -222,7 +222,7 @@ fn values_out_of_range_are_errors_that_name_them() {
     }
 }
 
-/// PXN: a rank sends (M - 1) S / M through the fabric, M - 1 messages, and M (G - 1) blocks within its node.
+/// PXN: a rank sends (M - 1) S / M through the fabric in M - 1 messages, and M (G - 1) blocks within its node.
 #[test]
 fn an_all_to_all_by_rail_sends_one_message_per_node_and_rail() {
     for (nodes, group) in [(2u32, 2u32), (3, 4), (8, 8), (5, 3)] {
@@ -243,16 +243,17 @@ fn an_all_to_all_by_rail_sends_one_message_per_node_and_rail() {
             assert_eq!(across, (m - 1, (m - 1) * bytes / m), "{nodes} x {group}");
             assert_eq!(within, (m * (g - 1), m * (g - 1) * 480), "{nodes} x {group}");
         }
-        // As many blocks as the direct all-to-all leave a rank, so its NIC cannot be faster.
+        // A rank sends as many blocks as in the direct all-to-all, so its NIC cannot be faster.
         let direct = simulated(&Collective::new(Algorithm::AllToAllDirect, ranks, bytes), fluid);
         let found = simulated(&collective, fluid);
         assert!(found >= direct && found < direct + direct + direct, "{found} {direct}");
     }
 }
 
-/// ASTRA-sim's regression test `rt_template`: an all-reduce of 1 MiB of 8 NPUs in a ring, in 4 chunks one after the other,
-/// over links of 50 GiB/s and 500 ns. Of its 117,780 ns the network takes 4 * 14 * 1110: a message of 32 KiB takes 610 ns,
-/// cut to whole ns, and 500 ns. The others are delays of its end points, which have no counterpart here.
+/// ASTRA-sim's regression test `rt_template`: an all-reduce of 1 MiB among 8 NPUs in a ring, in 4 chunks one
+/// after the other, over links of 50 GiB/s and 500 ns. Of its 117,780 ns the network takes 4 * 14 * 1110: a
+/// message of 32 KiB takes 610 ns, truncated to whole ns, and 500 ns. The rest is delays of its end points,
+/// which have no counterpart here.
 #[test]
 fn a_ring_in_four_chunks_takes_the_network_time_of_astra_sim() {
     let chunk = Collective::new(Algorithm::RingAllReduce, 8, (1 << 20) / 4);
@@ -265,7 +266,7 @@ fn a_ring_in_four_chunks_takes_the_network_time_of_astra_sim() {
     assert_eq!(simulated(&chunks, cost), Span::from_ns(62_160));
 }
 
-/// Every algorithm that a composed job may have, with the data of all ranks (`true`), or of the first one.
+/// Every algorithm that a composed job may have: with the data of all ranks (`true`), or of the first rank.
 const COMPOSED: [(Algorithm, bool); 12] = [
     (Algorithm::RingReduceScatter, true),
     (Algorithm::RingAllGather, true),
@@ -281,8 +282,9 @@ const COMPOSED: [(Algorithm, bool); 12] = [
     (Algorithm::BroadcastChain { chunks: 2 }, false),
 ];
 
-/// A rank computes for 1 ms before a collective, on the CPU, and another one, or the same, for 1 ms after it. If the second needs
-/// data of the first, or is the first, the job takes 2 ms, since messages take no time here.
+/// A slow rank computes for 1 ms on stream 1 before a collective on stream 0. Another rank, or the same one,
+/// computes for 1 ms after it. If the second rank needs data of the first, or is the first, the job takes 2
+/// ms, because messages take no time here.
 #[test]
 fn a_collective_ends_nowhere_before_the_ranks_whose_data_it_needs_have_entered_it() {
     let ms = Span::from_ms(1);
@@ -294,7 +296,7 @@ fn a_collective_ends_nowhere_before_the_ranks_whose_data_it_needs_have_entered_i
                 let mut composer = Composer::new(6);
                 let before = composer.op(slow, Op::compute(ms).on_cpu(1), &[]).expect("an op");
                 let mut after = vec![Vec::new(); 6];
-                // A rank that waits for several operations.
+                // A rank waits for several operations.
                 let other = composer.op(slow, Op::compute(Span::ZERO), &[]).expect("an op");
                 after[slow as usize] = vec![before, other];
                 composer.collective(&ranks, algorithm, 1 << 20, 0, &mut after).expect("it fits");

@@ -1,4 +1,4 @@
-//! GOAL files: samples byte for byte, round trips, and mistakes.
+//! GOAL files: samples byte for byte, round trips, and errors.
 
 use apus_jobs::goal::{BinaryReader, TextReader, read, read_binary, write_binary, write_text};
 use apus_jobs::{ANY, Action, Graph, Op, ProgramBuilder};
@@ -28,7 +28,7 @@ fn the_binary_form_of_samples_is_that_of_txt2bin_byte_for_byte() {
     }
 }
 
-/// What `txt2bin` accepts, and blanks where its scanner trips.
+/// Text that `txt2bin` accepts, and blanks that its scanner does not.
 #[test]
 fn the_grammar_is_read_with_comments_blanks_and_any_line_ends() {
     let text = b"// first\r\nnum_ranks 2 /* of\r\n two */\n rank 0 { // 1\n\ta : send 5 b to 1 tag 7 cpu 2 nic 3\n\
@@ -44,7 +44,7 @@ fn the_grammar_is_read_with_comments_blanks_and_any_line_ends() {
     assert_eq!(graph.program(0).label(2), None);
     let ops: Vec<Op> = graph.program(1).ops().collect();
     assert_eq!(ops, [Op::receive(ANY, 5, ANY), Op::receive(0, 0, 0).on_nic(9)]);
-    // The text in pieces of every length gives the same.
+    // The text in pieces of every length gives the same result.
     for length in 1..text.len() {
         let mut reader = TextReader::new();
         for piece in text.chunks(length) {
@@ -128,7 +128,7 @@ fn damaged(offset: usize, bytes: &[u8]) -> String {
     read_binary(&file).expect_err("damaged").to_string()
 }
 
-/// The block of rank 0 begins at 270 (0x10e): 4 ops, 4 roots, from 294 on nodes of 39 bytes.
+/// The block of rank 0 begins at 270 (0x10e): 4 ops, 4 roots, and nodes of 39 bytes from 294 onwards.
 #[test]
 fn mistakes_in_a_binary_file_are_named_with_offset_rank_and_op() {
     let two = 2u32.to_le_bytes();
@@ -155,7 +155,7 @@ fn mistakes_in_a_binary_file_are_named_with_offset_rank_and_op() {
         "offset 299: rank 0, op 0: the peer is rank 99; it must be below 16"
     );
     assert_eq!(damaged(294 + 23, &two), "offset 317: rank 0, op 0: dependencies 0 to 2 of 0");
-    // Cut short at every length.
+    // Files that are truncated at every length.
     let file = content("incast_9", "bin");
     for length in 0..file.len() {
         read_binary(&file[..length]).expect_err("cut short");
@@ -195,7 +195,7 @@ proptest! {
         let binary = write_binary(&graph).expect("binary");
         let from_binary = read(&binary).expect("binary");
         prop_assert_eq!(&from_binary, &graph);
-        // The text gives labels to all.
+        // The text assigns labels to all operations.
         prop_assert_eq!(write_binary(&from_text).expect("binary"), binary);
         prop_assert!(from_text.programs().all(|program| program.is_labelled()));
         let sends = |graph: &Graph| -> usize {

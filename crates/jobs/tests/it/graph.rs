@@ -13,7 +13,7 @@ fn computations(count: u32) -> ProgramBuilder {
 
 #[test]
 fn cycles_are_named_with_their_lowest_op_and_their_length() {
-    // 0 waits for the cycle 2 -> 1 -> 4 -> 2, on which 3 depends.
+    // Operation 0 waits for the cycle 2 -> 1 -> 4 -> 2, on which operation 3 depends.
     let mut builder = computations(5);
     for (op, awaited) in [(0, 2), (2, 1), (1, 4), (3, 4)] {
         builder.requires(op, awaited);
@@ -38,7 +38,7 @@ fn peers_and_dependencies_must_exist() {
     builder.requires(1, 7);
     let error = builder.finish().expect_err("dependency").to_string();
     assert_eq!(error, "rank 3, op 1: it waits for op 7, which does not exist");
-    // The programs of a job agree on the number of ranks.
+    // All programs of a job have the same number of ranks.
     let mut builder = ProgramBuilder::new(0, 9);
     builder.push(Op::send(8, 1, 0)).expect("op");
     let error = Graph::new(vec![builder.finish().expect("program")]).expect_err("peer");

@@ -22,7 +22,7 @@ fn ns(ns: u64) -> Time {
     Time::ZERO + Span::from_ns(ns)
 }
 
-/// Operations of a rank, and one that requires another one.
+/// Operations of a rank, and one dependency: an operation that requires another one.
 type RankOps<'a> = (&'a [Op], Option<(u32, u32)>);
 
 fn graph(ranks: &[RankOps<'_>]) -> Graph {
@@ -39,7 +39,8 @@ fn graph(ranks: &[RankOps<'_>]) -> Graph {
     Graph::new(ranks.iter().enumerate().map(program).collect()).expect("graph")
 }
 
-/// Operations that wait for a stream are looked at once, and once more when it is free, not each time that another one begins.
+/// An operation that waits for a stream is handled once, and once more when the stream is free, but not each
+/// time that another operation begins.
 #[test]
 fn the_steps_of_many_operations_of_a_stream_grow_with_their_number() {
     const OPS: usize = 20_000;
@@ -60,7 +61,7 @@ fn the_steps_of_many_operations_of_a_stream_grow_with_their_number() {
             model.arrive(&departure);
         }
     }
-    // A computation, a send, a receive and a message each, which may wait for a stream and then for a NIC.
+    // A computation, a send, a receive and a message each, all of which may wait for a stream and then for a NIC.
     assert!(steps <= 3 * 4 * OPS, "{steps} steps");
     assert!(ranks.iter().all(|rank| rank.stuck().count() == 0));
 }
@@ -76,8 +77,8 @@ fn a_message_takes_the_time_of_the_formula() {
     }
 }
 
-/// A send of more than S bytes is done when its receiver takes it in; a receive posted late adds nothing
-/// (the host has taken the message in before).
+/// A send of more than S bytes is done when its receiver handles the message. A receive that is posted late
+/// adds nothing, because the host has already handled the message.
 #[test]
 fn a_large_send_waits_for_its_receive() {
     for (eager, sender) in [(1000, 1500 + 100), (999, 20_000 + 100)] {
@@ -89,13 +90,13 @@ fn a_large_send_waits_for_its_receive() {
         ]);
         let parameters = Parameters { eager, ..Parameters::default() };
         let outcome = run(&graph, &parameters).expect("run");
-        // The message arrives while rank 1 computes, and is taken in at 20,000 ns.
+        // The message arrives while rank 1 computes, and is handled from 20,000 ns onwards.
         let receiver = 20_000 + 1500 + 999 * 6;
         assert_eq!(outcome.ends, [ns(sender), ns(receiver)], "S = {eager}");
     }
 }
 
-/// The message alone decides whether its send waits: it arrives after o + L, and its receive may name another size.
+/// Only the message decides whether its send waits: it arrives after o + L, and its receive may state another size.
 #[test]
 fn a_send_waits_by_the_size_of_its_message_whatever_its_receive_expects() {
     for (bytes, expected, waits) in [(10, 100_000, false), (70_000, 10, true)] {
@@ -134,7 +135,7 @@ fn a_job_beyond_the_range_is_an_error() {
     run(&graph(&[(&[Op::send(0, 1, 1)], None)]), &last).expect_err("too long");
 }
 
-/// The times of its ranks together are more than 2^64 ps.
+/// The times of the ranks add up to more than 2^64 ps.
 #[test]
 fn a_job_of_many_ranks_may_take_hours() {
     let hours = Span::from_secs(3 * 3600);

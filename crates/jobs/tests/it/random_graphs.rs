@@ -1,4 +1,4 @@
-//! Random jobs: they end without leftovers, and not before their critical path.
+//! Random jobs end without leftovers, and not before their critical path.
 
 use apus_jobs::ideal::{Cost, Limits, run};
 use apus_jobs::loggops::{self, Parameters};
@@ -7,7 +7,7 @@ use apus_units::random::SplitMix64;
 use apus_units::{Span, Time};
 use proptest::prelude::*;
 
-/// Any graph, whose messages need not match.
+/// Generates any graph; its messages need not match.
 pub(crate) fn any_graph() -> impl Strategy<Value = Graph> {
     (any::<u64>(), 1..6u32, 0..30u32).prop_map(|(seed, ranks, ops)| {
         let mut random = SplitMix64::new(seed);
@@ -26,7 +26,7 @@ pub(crate) fn any_graph() -> impl Strategy<Value = Graph> {
                 };
                 builder.push(op.on_cpu(cpu)).expect("op");
                 for _ in 0..below(3) {
-                    // Of two operations the later one waits.
+                    // Of two operations, the later one waits.
                     if number > 0 {
                         let awaited = below(u64::from(number)) as u32;
                         if below(3) == 0 {
@@ -43,8 +43,8 @@ pub(crate) fn any_graph() -> impl Strategy<Value = Graph> {
     })
 }
 
-/// A job whose messages all match: its operations are created in an order in which they can run, and each
-/// waits for some that were created before it.
+/// Returns a job whose messages all match. Its operations are created in an order in which they can run, and
+/// each one waits for operations that were created before it.
 fn matched(seed: u64, cpus: u64) -> Graph {
     let mut random = SplitMix64::new(seed);
     let mut below = |n: u64| random.below(n);
@@ -94,18 +94,18 @@ fn five_hundred_random_jobs_end_without_leftovers_and_not_before_their_critical_
                 assert_eq!(left, (0, 0), "seed {seed}, {done:?}");
             }
             assert!(serial.completion >= path.completion, "seed {seed}, {done:?}");
-            // What counts as done later ends later.
+            // The stricter condition for the end of a send ends later.
             assert!(path.completion >= earlier, "seed {seed}, {done:?}");
             earlier = path.completion;
         }
-        // LogGOPSim takes a message in on the stream of its send, not of its receive; and sends that wait for
+        // LogGOPSim handles a message on the stream of its send, not of its receive, and sends that wait for
         // their receivers may wait for each other.
         let graph = matched(seed, 1);
         let parameters =
             Parameters { latency: Span::from_ns(700), eager: u64::MAX, ..Parameters::default() };
         let model = loggops::run(&graph, &parameters).expect("run");
         assert!(model.is_complete(), "seed {seed}");
-        // Its messages take at least 700 ns and 6 ns per byte, and its eager sends no time on this path.
+        // A message takes at least 700 ns and 6 ns per byte; its eager send takes no time on this path.
         let path = run(&graph, Done::Local, Limits::None, |message| Cost {
             occupies: Span::ZERO,
             latency: Span::from_ns(700 + 6 * (message.bytes - 1)),

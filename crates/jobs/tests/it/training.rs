@@ -1,4 +1,5 @@
-//! Training steps: parameters of models, the time of the pipeline's schedule, and what each parallelism sends.
+//! Training steps: parameters of models, the time of the pipeline's schedule, and the bytes that each kind of
+//! parallelism sends.
 
 use apus_jobs::collectives::Algorithm;
 use apus_jobs::collectives::training::{MODELS, Model, Training};
@@ -46,7 +47,7 @@ fn time(graph: &Graph, cost: fn(u64) -> Cost) -> Span {
     outcome.completion
 }
 
-/// Bytes that all ranks send within parts of a name.
+/// Returns the bytes that all ranks send within parts of this name.
 fn sent(graph: &Graph, name: &str) -> u64 {
     let of_program = |program: &std::sync::Arc<apus_jobs::Program>| -> u64 {
         let ops = (0..).zip(program.ops());
@@ -72,7 +73,8 @@ fn models_have_their_published_numbers_of_parameters() {
 /// Narayanan et al., §2.2.1: p - 1 of m + p - 1 rounds of a forward and a backward micro-batch are the bubble.
 #[test]
 fn a_pipeline_without_times_of_messages_takes_m_plus_p_minus_1_rounds() {
-    // A layer has 12 h^2 parameters and 32 tokens: 24 b s h^2 + 4 b s^2 h operations, three times that both ways.
+    // A layer has 12 h^2 parameters and 32 tokens: 24 b s h^2 + 4 b s^2 h operations forward, three times as
+    // many for both directions.
     let layer = 3.0 * (24.0 * 32.0 * 4096.0 + 4.0 * 32.0 * 16.0 * 64.0);
     for (pp, micro_batches) in [(1, 6), (2, 6), (4, 6), (8, 3), (4, 1)] {
         let step = Training { pp, micro_batches, dp: 2, ..STEP };
@@ -83,8 +85,9 @@ fn a_pipeline_without_times_of_messages_takes_m_plus_p_minus_1_rounds() {
     }
 }
 
-/// Narayanan et al., §3.2: b s h per micro-batch and boundary, each way, and 4 all-reduces of b s h per layer and
-/// micro-batch, of which a rank sends 2 (t - 1) / t; gradients once per step, of which a rank sends 2 (d - 1) / d.
+/// Narayanan et al., §3.2: b s h per micro-batch and boundary in each direction, and 4 all-reduces of b s h
+/// per layer and micro-batch, of which a rank sends 2 (t - 1) / t. Gradients once per step, of which a rank
+/// sends 2 (d - 1) / d.
 #[test]
 fn each_parallelism_sends_what_its_paper_counts() {
     let step = Training { tp: 2, pp: 4, dp: 8, ..STEP };
@@ -100,8 +103,9 @@ fn each_parallelism_sends_what_its_paper_counts() {
     assert_eq!(sent(&graph, "gradients"), layers_of_ranks * gradients * 2 * 7 / 8);
 }
 
-/// Each layer has 4 all-to-alls, in which a rank keeps 1 / ep of b s h k / tp elements. Experts are 8 h^2 each, two of
-/// them on a rank, and the same ones on dp / ep ranks; the attention is on all dp ranks.
+/// Each layer has 4 all-to-alls, in which a rank keeps 1 / ep of b s h k / tp elements. Experts have 8 h^2
+/// parameters each, with two experts on a rank and the same ones on dp / ep ranks. The attention is on all dp
+/// ranks.
 #[test]
 fn experts_exchange_tokens_and_reduce_their_gradients_among_their_holders() {
     let model = Model { experts: 8, chosen: 2, ..SMALL };
@@ -119,7 +123,8 @@ fn experts_exchange_tokens_and_reduce_their_gradients_among_their_holders() {
     time(&graph, free);
 }
 
-/// Gradients of all layers but the first hide behind the computations of the earlier layers, if they take less time.
+/// The gradients of all layers except the first overlap with the computations of earlier layers, if they take
+/// less time.
 #[test]
 fn overlapped_gradients_take_the_time_of_the_first_layer_and_the_others_of_all() {
     let cost = |bytes: u64| {
@@ -149,7 +154,7 @@ fn sizes_that_do_not_divide_are_errors() {
     }
 }
 
-/// Chunks count too: 32 layers whose gradients pass two trees in 5 million chunks.
+/// The number of operations includes chunks: 32 layers whose gradients pass two trees in 5 million chunks.
 #[test]
 fn the_operations_of_gradients_are_bounded_whatever_their_algorithm() {
     let gradients = Algorithm::DoubleBinaryTree { chunks: 5_000_000 };
@@ -158,7 +163,7 @@ fn the_operations_of_gradients_are_bounded_whatever_their_algorithm() {
     assert!(error.to_string().contains("operations: "), "{error}");
 }
 
-/// A token passes at least one expert, and no more than there are.
+/// A token passes at least one expert, and at most all experts.
 #[test]
 fn experts_of_a_token_are_from_one_to_all() {
     let step = |experts, chosen| Training {
@@ -177,8 +182,9 @@ fn experts_of_a_token_are_from_one_to_all() {
     assert!(step(8, 8).graph().is_ok());
 }
 
-/// The attention has 4 h^2 parameters, 2^66 with h = 2^32 - 1: more than 64 bits can count. An activation of 3 s h elements of
-/// 2 B has 1.5 TiB. A pass backward takes twice as long as one forward, which is longer than any time here.
+/// The attention has 4 h^2 parameters, 2^66 with h = 2^32 - 1: more than 64 bits can represent. An activation
+/// of 3 s h elements of 2 B has 1.5 TiB. A backward pass takes twice as long as a forward pass, which is
+/// longer than any time here.
 #[test]
 fn sizes_and_times_beyond_all_bounds_are_errors_or_the_longest_time() {
     let model = Model { layers: 1, hidden: u32::MAX, ..SMALL };
@@ -202,7 +208,7 @@ fn sizes_and_times_beyond_all_bounds_are_errors_or_the_longest_time() {
     }
 }
 
-/// A group of 0 ranks divides nothing.
+/// A group of 0 ranks and 0 chunks are rejected.
 #[test]
 fn gradients_of_impossible_algorithms_are_errors() {
     for (gradients, part) in [

@@ -1,5 +1,5 @@
-//! The controller against closed forms of Swift Alg. 1. quinn's `RttEstimator` cannot be made outside of it, so
-//! acknowledgements enter where it has been dropped.
+//! The controller against closed forms of Swift Alg. 1. Code outside quinn cannot create its `RttEstimator`, so
+//! the tests pass acknowledgements to the functions that do not take one.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -38,7 +38,7 @@ impl Path {
         self.start + Duration::from_micros(us)
     }
 
-    /// One acknowledgement at `us` of packets of these sizes, all sent `rtt` before.
+    /// Reports one acknowledgement at `us` of packets of these sizes, all sent `rtt` before.
     fn ack(&mut self, us: u64, rtt: Duration, sizes: &[u64]) {
         self.ack_of(us, rtt, sizes, false);
     }
@@ -48,7 +48,7 @@ impl Path {
         self.report(us, rtt, sizes, app_limited);
     }
 
-    /// As [`Self::ack`], for packets with smaller numbers than others that are acknowledged already.
+    /// As [`Self::ack`], for packets with smaller numbers than packets that are already acknowledged.
     fn ack_late(&mut self, us: u64, rtt: Duration, sizes: &[u64]) {
         self.report(us, rtt, sizes, false);
     }
@@ -61,7 +61,7 @@ impl Path {
         self.swift.on_end_acks(now, 0, app_limited, Some(self.largest));
     }
 
-    /// Loss of these bytes, sent at `sent` and reported at `us`.
+    /// Reports the loss of these bytes, sent at `sent`, at `us`.
     fn lose(&mut self, (sent, us): (u64, u64), is_persistent: bool, bytes: u64) {
         self.swift.on_congestion_event(self.at(us), self.at(sent), is_persistent, bytes);
     }
@@ -79,7 +79,7 @@ impl Path {
 const SHORT: Duration = Duration::from_micros(100);
 const LONG: Duration = Duration::from_micros(500);
 
-/// quinn's test before it sends another packet (`Connection::poll_transmit`, 0.11).
+/// Applies the test that quinn makes before it sends another packet (`Connection::poll_transmit`, 0.11).
 fn admitted(window: u64, mtu: u64) -> u64 {
     (0..).find(|in_flight| in_flight * mtu + mtu >= window).expect("a finite window")
 }
@@ -121,7 +121,7 @@ fn the_rest_of_a_packet_counts_with_the_next_acknowledgement() {
     path.has(10.0);
     path.ack(110, SHORT, &[700]);
     path.has(10.1);
-    // 200 of the 1400 bytes are left over.
+    // 200 of the 1400 bytes are carried over.
     path.ack(120, SHORT, &[1000]);
     path.has(10.1 + 1.0 / 10.1);
 }
@@ -196,7 +196,7 @@ fn packets_of_a_burst_give_an_rtt_in_order_and_none_if_reordered() {
     path.has(before + 2.0 / before);
 }
 
-/// `Connection::path_changed` of quinn makes a new controller while packets of the old path are in flight.
+/// `Connection::path_changed` of quinn creates a new controller while packets of the old path are in flight.
 #[test]
 fn packets_sent_before_the_controller_existed_are_ignored() {
     let mut path = Path::new(&[]);
@@ -244,7 +244,7 @@ fn a_loss_or_an_ecn_mark_halves_the_window_once_per_round_trip() {
     }
 }
 
-/// A decrease by delay may be tiny, so it is no response to the loss of an earlier packet.
+/// A decrease by delay may be tiny, so it does not count as the reaction to the loss of an earlier packet.
 #[test]
 fn a_loss_of_a_packet_sent_before_a_decrease_by_delay_reduces_the_window() {
     let mut path = Path::new(&[]);

@@ -65,7 +65,7 @@ fn four_flows_fill_the_link_without_loss_at_the_target_delay() {
     let received: Vec<_> = flows.map(|(flow, before)| flow.received - before).collect();
     let mut traffic = network.traffic;
     assert_eq!(traffic.dropped, 0);
-    // The link is never idle. Headers and tag take at most 50 bytes of a full packet.
+    // The link is never idle. Headers and the tag take at most 50 bytes of a full packet.
     let wire = f64::from(MTU) + OVERHEAD as f64;
     let capacity = 5.0 * LINK.bits_per_second as f64 / 8.0 * (f64::from(MTU) - 50.0) / wire;
     let total: u64 = received.iter().sum();
@@ -74,10 +74,10 @@ fn four_flows_fill_the_link_without_loss_at_the_target_delay() {
     let squares: f64 = received.iter().map(|&bytes| (bytes as f64).powi(2)).sum();
     let jain = (total as f64).powi(2) / (4.0 * squares);
     assert!(jain > 0.99, "{received:?}: {jain}");
-    // The target of 25 ms leaves 4.9 ms for the queue, besides propagation and serialisation. Flow scaling adds
-    // less than 1 us at these windows (Swift §3.5). Each of four flows adds a packet per RTT for at most two RTTs
-    // until its reduction takes effect: 8 packets, 1 ms. At most two reductions follow, each by the factor
-    // 1 - 0.8 * 1 ms / 26 ms (Alg. 1 l. 14): down to 24.4 ms.
+    // The target of 25 ms leaves 4.9 ms for the queue in addition to propagation and serialisation. Flow
+    // scaling adds less than 1 us at these windows (Swift §3.5). Each of four flows adds a packet per RTT for
+    // at most two RTTs until its reduction takes effect: 8 packets, 1 ms. At most two reductions follow, each
+    // by the factor 1 - 0.8 * 1 ms / 26 ms (Alg. 1 l. 14): down to 24.4 ms.
     traffic.waits.sort_unstable();
     let percentile = |percent| traffic.waits[traffic.waits.len() * percent / 100];
     let packet = LINK.serialisation(u64::from(MTU) + OVERHEAD);
@@ -87,7 +87,8 @@ fn four_flows_fill_the_link_without_loss_at_the_target_delay() {
     assert!(waits[1].abs_diff(4_900_000) < 4 * packet, "{waits:?} ns");
 }
 
-/// The RTT samples in milliseconds of a flow that sends a message every 100 ms, 20 times, and its window then.
+/// Returns the RTT samples in milliseconds of a flow that sends a message every 100 ms, 20 times, and its
+/// window afterwards.
 fn samples(message: usize, acks: Option<AckFrequencyConfig>) -> (Vec<f64>, f64) {
     let mut transport = transport(&[("base_target", "30ms")]);
     transport.ack_frequency_config(acks);

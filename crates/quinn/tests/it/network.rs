@@ -1,8 +1,8 @@
 //! Connections of quinn over an emulated bottleneck, in virtual time.
 //!
-//! Each flow is a client that sends to its own server. All data cross one drop-tail queue. The reverse path is as
-//! long, and each flow has its own link of the same rate there. Both directions keep the order of datagrams.
-//! Hosts take no time.
+//! Each flow is a client that sends to its own server. All data cross one drop-tail queue. The reverse path has
+//! the same delay, and each flow has its own link of the same rate there. Both directions keep the order of
+//! datagrams. Hosts take no time.
 
 use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -21,7 +21,7 @@ use quinn_proto::{
 
 use crate::plaintext::Plaintext;
 
-/// Bytes that a datagram occupies on the link besides the UDP payload: IPv4 and UDP (28), Ethernet with
+/// Bytes that a datagram occupies on the link in addition to the UDP payload: IPv4 and UDP (28), Ethernet with
 /// preamble and gap (38).
 pub const OVERHEAD: u64 = 28 + 38;
 /// Datagrams that an end hands over at once, as quinn's driver does.
@@ -33,12 +33,12 @@ pub struct Link {
     pub bits_per_second: u64,
     /// Propagation delay in one direction.
     pub delay: Duration,
-    /// Wire bytes that may wait or be in service.
+    /// Maximum number of wire bytes that are queued or in service.
     pub buffer: u64,
 }
 
 impl Link {
-    /// Nanoseconds that these wire bytes occupy the link.
+    /// Returns the nanoseconds for which these wire bytes occupy the link.
     pub fn serialisation(&self, bytes: u64) -> u64 {
         (bytes * 8 * 1_000_000_000).div_ceil(self.bits_per_second)
     }
@@ -47,7 +47,7 @@ impl Link {
 /// What a client sends.
 #[derive(Clone, Copy, Debug)]
 pub enum Application {
-    /// As much as the connection takes.
+    /// As much data as the connection accepts.
     Bulk,
     /// This number of bytes per interval.
     Periodic { bytes: usize, interval: Duration },
@@ -57,7 +57,7 @@ pub enum Application {
 pub struct Flow {
     ends: [End; 2],
     application: Application,
-    /// When the link of the reverse path has sent all that is in its queue.
+    /// Time at which the link of the reverse path will have sent its whole queue.
     reverse_busy_until: u64,
     /// Bytes that the server's application has read.
     pub received: u64,
@@ -67,11 +67,11 @@ struct End {
     endpoint: Endpoint,
     connection: Option<(ConnectionHandle, Connection)>,
     stream: Option<StreamId>,
-    /// When the timer that counts is due; others are out of date.
+    /// Time at which the current timer is due; other timers are outdated.
     timer: Option<u64>,
 }
 
-/// What happened to the data packets of all flows.
+/// Statistics of the data packets of all flows.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Traffic {
     pub sent: u64,
@@ -91,7 +91,7 @@ pub struct Network {
     link: Link,
     base: Instant,
     now: u64,
-    /// When the shared link has sent all that is in its queue.
+    /// Time at which the shared link will have sent its whole queue.
     busy_until: u64,
     happenings: BTreeMap<(u64, u64), (usize, Happening)>,
     sequence: u64,
@@ -120,7 +120,7 @@ impl ConnectionIdGenerator for Counter {
 }
 
 impl Network {
-    /// A network without flows; connections of both directions use `transport`.
+    /// Creates a network without flows; connections of both directions use `transport`.
     pub fn new(link: Link, transport: TransportConfig) -> Self {
         let mut client = ClientConfig::new(Arc::new(Plaintext));
         let next = AtomicU64::new(1 << 32);
@@ -145,7 +145,7 @@ impl Network {
         }
     }
 
-    /// Adds a flow that starts at this time. `random` gives quinn's own random numbers.
+    /// Adds a flow that starts at this time. `random` is the source of quinn's own random numbers.
     pub fn add(&mut self, start: Duration, application: Application, random: &mut SplitMix64) {
         let flow = self.flows.len();
         let mut end = |side: u8, server: Option<Arc<ServerConfig>>| {
@@ -176,7 +176,7 @@ impl Network {
         self.now = until;
     }
 
-    /// The congestion controller of the client, once the flow has started.
+    /// Returns the congestion controller of the client, once the flow has started.
     pub fn controller(&self, flow: usize) -> Option<&dyn Controller> {
         let (_, connection) = self.flows[flow].ends[0].connection.as_ref()?;
         Some(connection.congestion_state())
@@ -244,7 +244,7 @@ impl Network {
         }
     }
 
-    /// Handles all events of a connection, and sends what it may send.
+    /// Handles all events of a connection, and sends the packets that it may send.
     fn drive(&mut self, flow: usize, end: usize) {
         let now = self.instant();
         loop {
@@ -308,7 +308,7 @@ impl Network {
         }
     }
 
-    /// Writes as many of these bytes as the stream takes.
+    /// Writes as many of these bytes as the stream accepts.
     fn write(&mut self, flow: usize, mut bytes: usize) {
         static CHUNK: [u8; 1 << 16] = [0; 1 << 16];
         let side = &mut self.flows[flow].ends[0];
@@ -350,7 +350,7 @@ impl Flow {
         self.ends[end].connection.as_mut()?.1.poll()
     }
 
-    /// Reads all that has arrived at the server.
+    /// Reads all data that has arrived at the server.
     fn read(&mut self) {
         let side = &mut self.ends[1];
         let (Some(stream), Some((_, connection))) = (side.stream, &mut side.connection) else {

@@ -1,5 +1,5 @@
-//! A cryptographic session without cryptography: a handshake of fixed size that carries the transport parameters,
-//! and packets in plain text with a tag of zeros. Connections in virtual time need no more.
+//! A cryptographic session without cryptography: a handshake of fixed size that carries the transport
+//! parameters, and packets in plain text with a tag of zeros. This is enough for connections in virtual time.
 
 use std::any::Any;
 use std::io::Cursor;
@@ -13,11 +13,12 @@ use quinn_proto::crypto::{
 use quinn_proto::transport_parameters::TransportParameters;
 use quinn_proto::{ConnectError, ConnectionId, Side, TransportError};
 
-/// Bytes of a message with transport parameters; fixed, because quinn pads these parameters at random.
+/// Number of bytes of a message with transport parameters; fixed, because quinn pads these parameters at
+/// random.
 const WITH_PARAMETERS: usize = 600;
-/// Bytes of a message without them.
+/// Number of bytes of a message without transport parameters.
 const SHORT: usize = 64;
-/// Bytes of a tag, as with AES-GCM.
+/// Number of bytes of a tag, as with AES-GCM.
 const TAG: usize = 16;
 
 /// Creates sessions of clients and servers, and all keys.
@@ -67,12 +68,12 @@ impl PlaintextSession {
         Self { side, own_parameters, received: Vec::new(), messages_written: 0 }
     }
 
-    /// Bytes that the peer sends before its last message: its hello.
+    /// Returns the number of bytes that the peer sends before its last message: its hello.
     fn hello(&self) -> usize {
         if self.side.is_client() { SHORT } else { WITH_PARAMETERS }
     }
 
-    /// The peer's transport parameters, once all of them have arrived.
+    /// Returns the peer's transport parameters, once all of them have arrived.
     fn peer_parameters(&self) -> Option<&[u8]> {
         let from = if self.side.is_client() { SHORT } else { 0 };
         let message = self.received.get(from..from + WITH_PARAMETERS)?;
@@ -122,7 +123,7 @@ impl Session for PlaintextSession {
         let is_complete = !self.is_handshaking();
         let (ready, message, has_keys) = match (self.side, self.messages_written) {
             (Side::Client, 0) => (true, &self.own_parameters[..], false),
-            // The client's keys for handshake packets come without a message.
+            // The client gets its keys for handshake packets without a message.
             (Side::Client, 1) => (has_hello, &[][..], true),
             (Side::Client, 2) => (is_complete, &[0; SHORT][..], true),
             (Side::Server, 0) => (has_hello, &[0; SHORT][..], true),

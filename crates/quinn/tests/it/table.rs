@@ -65,7 +65,7 @@ fn controllers(base_target: &str) -> [(&'static str, Factory); 4] {
     ]
 }
 
-/// When the flows of a run start: within ten RTTs.
+/// Returns the times at which the flows of a run start: within ten RTTs.
 fn starts(link: &Link, random: &mut SplitMix64) -> [Duration; FLOWS] {
     [(); FLOWS].map(|()| (link.delay * 20).mul_f64(random.uniform()))
 }
@@ -83,7 +83,7 @@ fn network(experiment: &Experiment, controller: &Factory, seed: u64) -> Network 
     network
 }
 
-/// Bytes that each flow received in the measured phase, and the data packets of all flows.
+/// Returns the bytes that each flow received in the measured phase, and the data packets of all flows.
 fn run(experiment: &Experiment, controller: &Factory, seed: u64) -> ([u64; FLOWS], Traffic) {
     let mut network = network(experiment, controller, seed);
     let received = |network: &Network| [0, 1, 2, 3].map(|flow: usize| network.flows[flow].received);
@@ -149,7 +149,7 @@ fn tables() -> String {
     text
 }
 
-/// With `APUS_WRITE_DOCS=1` the tables are written anew.
+/// With `APUS_WRITE_DOCS=1` the test writes the tables again.
 #[test]
 fn the_tables_of_the_page_are_those_of_the_code() {
     const BEGIN: &str = "<!-- tables: begin -->\n";
@@ -184,7 +184,7 @@ fn runs_of_all_controllers_are_reproducible() {
     }
 }
 
-/// Shifted by a common time or rotated, the starts of two seeds would be the same experiment.
+/// If the starts of two seeds differed only by a common shift or a rotation, both would be the same experiment.
 #[test]
 fn the_gaps_between_starts_differ_from_seed_to_seed() {
     let link = &EXPERIMENTS[1].link;
@@ -210,8 +210,8 @@ fn the_gaps_between_starts_differ_from_seed_to_seed() {
     }
 }
 
-/// Why BBR loses half of its packets: four flows that share the path without loss need room for more than eight
-/// bandwidth-delay products.
+/// Shows why BBR loses half of its packets: to share the path without loss, four flows need room for more than
+/// eight bandwidth-delay products.
 #[test]
 fn each_of_four_bbr_flows_has_a_window_of_two_bandwidth_delay_products_of_the_link() {
     let link = Link { buffer: 4_000_000, ..EXPERIMENTS[1].link };
@@ -231,7 +231,7 @@ fn each_of_four_bbr_flows_has_a_window_of_two_bandwidth_delay_products_of_the_li
         window as f64 / bytes_per_second / rtt
     });
     assert!(windows.iter().all(|window| *window > 2.0), "{windows:?}");
-    // What is not on its way is in the queue.
+    // Packets that are not in propagation are in the queue.
     let waits = &network.traffic.waits;
     let wait = waits.iter().sum::<u64>() as f64 * 1e-9 / waits.len() as f64;
     let expected = windows.iter().sum::<f64>() * rtt - rtt;

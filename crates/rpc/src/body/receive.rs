@@ -15,14 +15,14 @@ use crate::error::BodyError;
 struct State {
     /// Number of bytes of the body that the sender has announced.
     available: u64,
-    /// Number of bytes whose room the sender may use again.
+    /// Number of bytes whose room in the ring the sender may reuse.
     released: u64,
     ended: bool,
     failed: Option<BodyError>,
     waker: Option<Waker>,
 }
 
-/// Announcements of a body that arrived before the message that begins the body.
+/// Announcements of a body that arrived before the message with its grant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Early {
     position: u64,
@@ -61,7 +61,7 @@ impl Receiving {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Handles an announcement of the sender.
+    /// Handles an announcement by the sender.
     pub(crate) fn on_advance(&self, position: u64, progress: Progress) {
         let mut state = self.state();
         let longer = self.grant.length.is_some_and(|length| position > length);
@@ -88,7 +88,7 @@ impl Receiving {
         }
     }
 
-    /// Returns the number of bytes that were announced, and whether the body ends there.
+    /// Returns the number of announced bytes, and whether the body ends there.
     #[cfg(test)]
     pub(crate) fn announced(&self) -> (u64, bool) {
         let state = self.state();
@@ -107,7 +107,7 @@ impl Receiving {
     }
 }
 
-/// Called once when a reader reads no further, with whether it has read the whole body.
+/// Called once when a reader stops reading. The argument states whether it has read the whole body.
 pub(crate) type OnEnd = Box<dyn FnOnce(bool) + Send + Sync>;
 
 /// Receiving end of a body. It fetches bytes when they are requested, and a few chunks ahead. Dropping it tells the sender that
@@ -117,9 +117,9 @@ pub struct BodyReader {
     link: BodyLink,
     /// Reads in flight, in the order of the body, with their lengths.
     reads: VecDeque<(Op, u64)>,
-    /// Number of bytes that reads were submitted for.
+    /// Number of bytes for which reads were submitted.
     requested: u64,
-    /// Number of bytes that the caller has.
+    /// Number of bytes that the caller has received.
     taken: u64,
     on_end: Option<OnEnd>,
 }
@@ -196,7 +196,7 @@ impl BodyReader {
             return Poll::Ready(Ok(None));
         }
         if !self.read_ahead(available)? {
-            // Rare: other ops fill the connection, and the peer may hold them up.
+            // Rare case: other ops fill the connection, and the peer may delay them.
             self.link.outgoing.wait_for_room(context.waker());
         }
         let Some((op, length)) = self.reads.front_mut() else { return Poll::Pending };
@@ -213,7 +213,7 @@ impl BodyReader {
         }
     }
 
-    /// Returns why a read failed.
+    /// Returns the reason why a read failed.
     fn failure(&self, error: OpError) -> BodyError {
         if let Some(failed) = &self.body.state().failed {
             return failed.clone();

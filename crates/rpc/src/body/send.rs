@@ -16,7 +16,7 @@ use crate::error::BodyError;
 /// for about 6 us. deviation: no source.
 const COPY_BYTES: usize = 64 << 10;
 
-/// Memory that peers only read.
+/// Memory that peers may only read.
 struct ReadOnly(Bytes);
 
 impl Memory for ReadOnly {
@@ -24,7 +24,7 @@ impl Memory for ReadOnly {
         &self.0
     }
 
-    /// The region grants reads only, so that no engine calls this.
+    /// The region grants reads only, so no engine calls this function.
     fn bytes_mut(&mut self) -> &mut [u8] {
         &mut []
     }
@@ -35,7 +35,7 @@ struct State {
     written: u64,
     /// Number of bytes that the receiver has read.
     consumed: u64,
-    /// Why no byte can follow.
+    /// Reason why no byte can follow.
     failed: Option<BodyError>,
     ended: bool,
     waker: Option<Waker>,
@@ -67,7 +67,7 @@ impl Sending {
         Ok((Self::new(region, length, length, true), grant))
     }
 
-    /// Registers a ring of `capacity` bytes for a body of this length, if it is known, for the peer of `to`.
+    /// Registers a ring of `capacity` bytes for the peer of `to`. `length` is the length of the body, if it is known.
     pub(crate) fn ring(
         host: &Host,
         to: &Connection,
@@ -90,7 +90,7 @@ impl Sending {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Handles a report of the receiver. Returns `true` if the receiver reads no further.
+    /// Handles a report by the receiver. Returns `true` if the receiver reads no further.
     pub(crate) fn on_consumed(&self, position: u64, end: bool) -> bool {
         let mut state = self.state();
         if position > state.written {
@@ -108,7 +108,7 @@ impl Sending {
         end
     }
 
-    /// Ends the body early, and takes the region from the peer.
+    /// Ends the body early, and withdraws the region.
     pub(crate) fn fail(&self, error: BodyError) {
         let mut state = self.state();
         state.failed.get_or_insert(error);
@@ -120,28 +120,28 @@ impl Sending {
         }
     }
 
-    /// Ends the body because the receiver reads no further, and takes the region from the peer, which may not have acknowledged
-    /// what it has read. A body that was made to its end does not fail: the receiver may have all of it.
+    /// Ends the body because the receiver reads no further, and withdraws the region. The receiver may not have acknowledged
+    /// the bytes that it has read. A body that was written to its end does not fail, because the receiver may have all of it.
     pub(crate) fn close(&self) {
         let mut state = self.state();
         if !state.ended {
             drop(state);
             return self.fail(BodyError::GivenUp);
         }
-        // That of a write that was given up. Its task may keep this body.
+        // The waker of a write that was given up. Its task may keep this body alive.
         let waker = state.waker.take();
         drop(state);
         drop(waker);
         self.region.revoke();
     }
 
-    /// Returns `true` if the receiver has ended the body early, or its call or connection has ended. The end of the writer is no
-    /// failure.
+    /// Returns `true` if the receiver has ended the body early, or its call or connection has ended. An end by the writer is
+    /// not a failure.
     pub(crate) fn has_failed(&self) -> bool {
         self.state().failed.is_some()
     }
 
-    /// Takes the region from the peer, because the writer has given up the body. Nothing is left to be read.
+    /// Withdraws the region, because the writer has given up the body. No byte is left to be read.
     fn withdraw(&self) {
         let mut state = self.state();
         (state.ended, state.consumed) = (true, state.written);
@@ -151,7 +151,7 @@ impl Sending {
         self.region.revoke();
     }
 
-    /// Copies bytes into the ring, as many as have room; waits if none has.
+    /// Copies as many bytes into the ring as have room. If there is no room, the caller is woken later.
     fn poll_fill(&self, context: &mut Context<'_>, bytes: &[u8]) -> Poll<Result<usize, BodyError>> {
         let mut state = self.state();
         if let Some(failed) = &state.failed {
@@ -167,7 +167,7 @@ impl Sending {
             drop(before);
             return Poll::Pending;
         }
-        // Only the one writer fills the ring. The lock is released because an engine may hold the region.
+        // Only one writer fills the ring, so the lock can be released. It must be, because an engine may hold the region.
         drop(state);
         let at = at as usize;
         self.region.write(|ring| ring[at..at + count].copy_from_slice(&bytes[..count]));
@@ -181,7 +181,7 @@ impl Sending {
 pub struct BodyWriter {
     body: Arc<Sending>,
     link: BodyLink,
-    /// The position that the receiver was told.
+    /// The position last announced to the receiver.
     announced: u64,
     ended: bool,
 }
@@ -191,7 +191,7 @@ impl BodyWriter {
         Self { body, link, announced: 0, ended: false }
     }
 
-    /// Tells the receiver about bytes that it does not know of.
+    /// Announces bytes that the receiver does not know of.
     fn announce(&mut self, progress: Progress) {
         let position = self.body.state().written;
         if position > self.announced || progress != Progress::More {
@@ -208,7 +208,7 @@ impl BodyWriter {
     ) -> Poll<Result<(), BodyError>> {
         while !bytes.is_empty() {
             let Poll::Ready(filled) = self.body.poll_fill(context, bytes) else {
-                // The ring is full: the receiver must know all of it.
+                // The ring is full, so the receiver must know all of its bytes.
                 self.announce(Progress::More);
                 return Poll::Pending;
             };

@@ -17,7 +17,7 @@ use crate::envelope::{CallId, GRANT_BYTES, Grant, Header, LanePlace, REQUEST_BYT
 use crate::error::{CallError, Executed};
 use crate::metrics::add;
 
-/// Bytes of a request before its payload, at most.
+/// Maximum number of bytes of a request before its payload.
 pub(super) const MAX_HEADER_BYTES: usize = REQUEST_BYTES + 6 + GRANT_BYTES;
 
 enum Body {
@@ -32,7 +32,7 @@ pub struct CallBuilder<'a> {
     shared: &'a Arc<Shared>,
     method: Method,
     payload: &'a [u8],
-    /// A slot of the table, if the call has one already.
+    /// The reserved slot of the table, if the call has one.
     slot: Option<u16>,
     deadline: Option<Duration>,
     lane: Option<&'a Lane>,
@@ -44,7 +44,7 @@ impl<'a> CallBuilder<'a> {
         Self { shared, method, payload, slot: None, deadline: None, lane: None, body: Body::None }
     }
 
-    /// Returns a call that has a slot already.
+    /// Returns a call with a reserved slot.
     #[cfg(feature = "tower")]
     pub(crate) fn reserved(
         shared: &'a Arc<Shared>,
@@ -129,7 +129,7 @@ impl<'a> CallBuilder<'a> {
         if grant.is_some()
             && let Some(deadline) = deadline
         {
-            // Waits for bodies may be futures.
+            // The caller may wait for bodies by futures, for which the keeper must know the deadline.
             shared.keeper.0.wake_by(deadline);
         }
         Ok(Call {
@@ -159,7 +159,7 @@ impl<'a> CallBuilder<'a> {
 
     fn submit(&self, id: CallId, grant: Option<Grant>) -> Result<Op, SubmitError> {
         let remaining_us = self.deadline.and_then(|after| {
-            // Rounded up: the server must not give up a call before this side does.
+            // Rounded up, because the server must not give up a call before this side does.
             let us = after.as_nanos().div_ceil(1000).max(1);
             u32::try_from(us).ok()
         });
@@ -170,8 +170,8 @@ impl<'a> CallBuilder<'a> {
         };
         let connection = &self.shared.outgoing.connection;
         let Some(lane) = self.lane else { return connection.submit(request(None)) };
-        // The number of a request that was not submitted is used again. The engine runs when the lock is released: it may wait
-        // for a thread that begins a call of the lane, or call a waker that does.
+        // If the request was not submitted, its number is used again. The engine runs after the lock is released, because it
+        // may wait for a thread that begins a call of the lane, or may call a waker that does so.
         let mut next = lane.next.lock().unwrap_or_else(PoisonError::into_inner);
         let place = LanePlace { lane: lane.number, sequence: *next };
         let op = connection.submit_unsent(request(Some(place)))?;
@@ -226,11 +226,12 @@ pub struct Call {
     shared: Arc<Shared>,
     id: CallId,
     deadline: Option<Instant>,
-    /// Whether the thread for deadlines knows the deadline.
+    /// Whether the keeper knows the deadline.
     kept: bool,
-    /// Whether the caller has the outcome.
+    /// Whether the caller has received the outcome.
     over: bool,
-    /// The end of the connection, and the request whose end says whether the server may have seen it.
+    /// The end of the connection, and the op of the request. The end of that op shows whether the server may have seen the
+    /// request.
     ended: Option<(End, Op)>,
     body: Option<BodyWriter>,
 }
@@ -268,7 +269,7 @@ impl Call {
 
     fn poll_answer(&mut self, context: &mut Context<'_>) -> Poll<Result<Response, CallError>> {
         if let Some((end, op)) = &mut self.ended {
-            // The ops of a connection end with it.
+            // The ops of a connection end together with it.
             let (end, request) = (*end, Pin::new(op).poll(context));
             return request.map(|request| {
                 self.ended = None;
@@ -288,7 +289,7 @@ impl Call {
         }
     }
 
-    /// Returns and counts that the call ended with its connection. The end of its request says whether it may have run.
+    /// Counts and returns a call's end with its connection. The end of its request shows whether the call may have run.
     fn ended_with(&self, end: End, request: Option<&Result<Done, OpError>>) -> CallError {
         let error = CallError::Ended(end, request.map_or(Executed::MayHaveRun, executed));
         self.shared.table.metrics.count(&Err(error.clone()));
@@ -300,7 +301,7 @@ impl Call {
             Outcome::Answered(answer) => {
                 let body = answer.body.map(|body| {
                     if let Some(deadline) = self.deadline {
-                        // The caller may wait for the body in futures, although it has blocked for the answer.
+                        // The caller may wait for the body by futures, although it blocked for the answer.
                         self.shared.keeper.0.wake_by(deadline);
                     }
                     let outgoing = Arc::clone(&self.shared.outgoing);
@@ -354,7 +355,7 @@ impl Future for Call {
 impl Drop for Call {
     fn drop(&mut self) {
         if !self.over {
-            // The reader of a body that nobody reads is dropped too, which ends the body.
+            // Also drops a body that no caller has taken; dropping its reader ends the body.
             drop(self.give_up(CallError::Cancelled(Executed::MayHaveRun)));
         } else if let Some((end, op)) = self.ended.take() {
             drop(self.finish(Outcome::Ended(end, Some(op))));

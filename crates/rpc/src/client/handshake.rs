@@ -14,25 +14,25 @@ use crate::keeper::Deadlines;
 use crate::metrics::add;
 use crate::outgoing::Outgoing;
 
-/// The server's side of the handshake.
+/// The server's answer to the handshake.
 #[derive(Debug)]
 pub(super) struct Welcome {
     pub(super) calls: u16,
     pub(super) lanes: u16,
-    /// By number.
+    /// Numbers and names of the methods.
     pub(super) methods: Vec<(u16, String)>,
 }
 
 #[derive(Default)]
 struct State {
     answer: Option<Result<Welcome, ConnectError>>,
-    /// How the connection ended for this client.
+    /// The end of the connection, as this client sees it.
     ended: Option<End>,
     deadline: Option<Instant>,
     waker: Option<Waker>,
 }
 
-/// What the engine delivers to: the handshake, then the table of calls.
+/// Destination of received messages: first the handshake, then the table of calls.
 #[derive(Default)]
 pub(super) struct Core {
     handshake: Mutex<State>,
@@ -55,14 +55,14 @@ impl Core {
         }
     }
 
-    /// Sets when the handshake fails without an answer.
+    /// Sets the time at which the handshake fails if no answer has arrived.
     pub(super) fn set_deadline(&self, deadline: Option<Instant>) {
         self.state().deadline = deadline;
     }
 
-    /// Begins to deliver to the table of calls. Messages to the server go through `outgoing`.
+    /// Begins to pass messages to the table of calls. Messages to the server go through `outgoing`.
     pub(super) fn begin(&self, table: &Arc<Table>, outgoing: &Arc<Outgoing>) {
-        // This is called once.
+        // This function is called only once.
         let _ = self.outgoing.set(Arc::downgrade(outgoing));
         let _ = self.table.set(Arc::clone(table));
         // Either this thread sees the end, or the thread that reports the end sees the table.
@@ -81,7 +81,7 @@ impl Core {
         }
     }
 
-    /// Waits for the end of the handshake.
+    /// Polls for the end of the handshake.
     pub(super) fn poll(&self, context: &mut Context<'_>) -> Poll<Result<Welcome, ConnectError>> {
         let mut state = self.state();
         match state.answer.take() {
@@ -110,7 +110,7 @@ impl Deadlines for Core {
 pub(super) struct Receiver(pub(super) Arc<Core>);
 
 impl Receiver {
-    /// Handles a message; returns `false` if it is not one that a server sends.
+    /// Handles a message. Returns `false` if a server does not send such a message.
     fn handle(&self, mut bytes: Bytes) -> Result<bool, ConnectError> {
         let not_rpc = |error: crate::envelope::Malformed| ConnectError::NotRpc(error.to_string());
         let (header, payload) = decode(&bytes).map_err(not_rpc)?;
@@ -151,7 +151,7 @@ impl MessageReceiver for Receiver {
         }
         match (handled, self.0.table.get()) {
             (Ok(_), Some(table)) => add(&table.metrics.malformed),
-            // A peer that breaks the protocol gets no further calls.
+            // A peer that breaks the protocol receives no further calls.
             (Err(_), Some(table)) => {
                 add(&table.metrics.malformed);
                 self.0.end(End::ClosedHere);
@@ -177,7 +177,7 @@ impl MessageReceiver for Receiver {
 }
 
 impl Drop for Receiver {
-    /// The connection has ended, or somebody else receives its messages: a second client, which the server does not serve.
+    /// The connection has ended, or another receiver took over: a second client, which the server does not serve.
     fn drop(&mut self) {
         self.0.end(End::ClosedHere);
     }

@@ -66,7 +66,7 @@ pub struct Lane {
     next: Mutex<u32>,
 }
 
-/// Closes a connection when it is dropped, also if others have it, such as a [`Dialer`](apus_udp::Dialer).
+/// Closes a connection when it is dropped, even if other owners such as a [`Dialer`](apus_udp::Dialer) still have it.
 struct Closes(Connection);
 
 impl Drop for Closes {
@@ -261,7 +261,7 @@ struct Opening {
     closes: Closes,
     core: Arc<Core>,
     keeper: Stops,
-    /// `None` if no clock reaches it.
+    /// `None` if the sum exceeds the range of the clock.
     deadline: Option<Instant>,
 }
 
@@ -274,7 +274,7 @@ impl Opening {
         keeper.set_owner(Arc::downgrade(&owner));
         connection.receive_with(Receiver(Arc::clone(&core)));
         let hello = crate::envelope::encode(&Header::Hello { min: VERSION, max: VERSION }, &[]);
-        // If the connection has ended, the receiver is told.
+        // If the connection has ended, the receiver is notified.
         let _ = connection.submit(apus_udp::Request::message(hello));
         Self { closes: Closes(connection), core, keeper: Stops(keeper), deadline }
     }

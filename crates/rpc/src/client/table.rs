@@ -1,7 +1,7 @@
 //! The outstanding calls of a client, without I/O and clock.
 //!
-//! Each call has a slot from its beginning until its handle is gone, the server has answered, and the body of the answer has
-//! been read. A call whose caller has given it up therefore counts until the server has ended it.
+//! A slot is in use from the beginning of its call until the call's handle is dropped, the server has answered, and the body
+//! of the answer has been read. A call that its caller has given up therefore counts until the server has ended it.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
@@ -30,11 +30,11 @@ impl std::fmt::Debug for Receiving {
     }
 }
 
-/// How a call ended for its caller.
+/// End of a call for its caller.
 pub(crate) enum Outcome {
     Answered(Answer),
     Failed(CallError),
-    /// The connection ended. The end of the request's op says whether the server may have seen it.
+    /// The connection ended. The end of the request's op shows whether the server may have seen the request.
     Ended(End, Option<Op>),
 }
 
@@ -42,7 +42,7 @@ struct Slot {
     turn: u16,
     /// Whether the caller has a handle.
     held: bool,
-    /// Whether the server has not answered.
+    /// Whether the server has not answered yet.
     pending: bool,
     /// Whether the server was told that the call is cancelled.
     cancelled: bool,
@@ -50,7 +50,7 @@ struct Slot {
     begun: Instant,
     deadline: Option<Instant>,
     waker: Option<Waker>,
-    /// The message with the request.
+    /// The op that sends the request.
     op: Option<Op>,
     sending: Option<Arc<Sending>>,
     receiving: Option<Arc<Receiving>>,
@@ -63,7 +63,7 @@ impl Slot {
         !self.held && !self.pending && self.receiving.is_none()
     }
 
-    /// Returns `true` if a deadline still matters.
+    /// Returns `true` if the deadline of the call still matters.
     fn waits(&self) -> bool {
         self.held && self.result.is_none() || self.receiving.is_some()
     }
@@ -75,14 +75,14 @@ struct Free {
     waiters: Vec<Waker>,
 }
 
-/// Work that must not be done while a slot is locked: it may run the engine.
+/// Work that must be done after a slot is unlocked, because it may run the engine.
 #[derive(Default)]
 struct After {
     wakers: Vec<Waker>,
     waker: Option<Waker>,
     sending: Option<(Arc<Sending>, BodyError)>,
     receiving: Option<(Arc<Receiving>, BodyError)>,
-    /// Freed values whose destructors may do anything.
+    /// Values to drop. Their destructors may run any code.
     op: Option<Op>,
     unused: Option<Waker>,
 }
@@ -128,7 +128,7 @@ impl Table {
             })
         };
         let slots = (0..limit).map(|_| slot()).collect();
-        // The last slot is used next, so that few slots stay in the caches.
+        // The slot freed last is used next, so that few slots occupy the caches.
         let free = Free { slots: (0..limit).rev().collect(), waiters: Vec::new() };
         let (free, has_waiters) = (Mutex::new(free), AtomicBool::new(false));
         Self { slots, free, has_waiters, ended: OnceLock::new(), metrics }
@@ -148,17 +148,17 @@ impl Table {
         Some(slot.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Returns the slot of a call, if the call still has it.
+    /// Returns the slot of a call, if the call still occupies it.
     fn slot_of(&self, id: CallId) -> Option<MutexGuard<'_, Slot>> {
         self.slot(id.slot).filter(|slot| slot.turn == id.turn)
     }
 
-    /// Returns how the connection ended, if it has.
+    /// Returns how the connection ended, if it has ended.
     pub(crate) fn ended(&self) -> Option<End> {
         self.ended.get().copied()
     }
 
-    /// Returns `true` if the server has calls that it has not answered, or a body of an answer is being read.
+    /// Returns `true` if the server has calls that it has not answered, or the body of an answer is being read.
     pub(crate) fn is_busy(&self) -> bool {
         let busy = |slot: MutexGuard<'_, Slot>| slot.pending || slot.receiving.is_some();
         (0..self.slots.len() as u16).any(|index| self.slot(index).is_some_and(busy))
@@ -182,7 +182,7 @@ impl Table {
         slot
     }
 
-    /// Returns a slot that [`Table::reserve`] has taken.
+    /// Gives a slot that [`Table::reserve`] has taken back to the free slots.
     pub(crate) fn unreserve(&self, slot: u16) {
         let mut free = self.free();
         free.slots.push(slot);
@@ -214,15 +214,15 @@ impl Table {
         CallId { slot: index, turn: slot.turn }
     }
 
-    /// Keeps the op of the request.
+    /// Stores the op of the request.
     pub(crate) fn set_op(&self, id: CallId, op: Op) {
         let before = self.slot_of(id).and_then(|mut slot| slot.op.replace(op));
         drop(before);
     }
 
-    /// Ends a call whose request was not accepted by the connection. Its slot is still reserved. The next call there has the
-    /// same turn, unless the server was told that this one is cancelled: the server knows the order of turns by at most 2^15
-    /// of them.
+    /// Ends a call whose request the connection did not accept. Its slot stays reserved. The next call in this slot has the
+    /// same turn, unless the server was told that this call is cancelled. Turns must not be skipped at will, because the
+    /// server can order turns only if they differ by less than 2^15.
     pub(crate) fn revert(&self, id: CallId) {
         let Some(mut slot) = self.slot_of(id) else { return };
         (slot.held, slot.pending, slot.result) = (false, false, None);
@@ -261,7 +261,7 @@ impl Table {
     ) -> bool {
         let Some(mut slot) = self.slot_of(id).filter(|slot| slot.pending) else { return false };
         slot.pending = false;
-        // Without a body of the answer, the handler has ended and reads no further.
+        // If the answer has no body, the handler has ended and reads no further.
         let over = if grant.is_none() { slot.sending.take() } else { None };
         let sending = over.map(|sending| (sending, BodyError::GivenUp));
         let mut after = After { sending, ..After::default() };
@@ -319,14 +319,15 @@ impl Table {
         }
     }
 
-    /// Ends a call for its caller, with `error` unless it has ended. Also returns whether the server must be told.
+    /// Ends a call for its caller, with `error` unless the call has already ended. Also returns whether the server must be
+    /// told.
     pub(crate) fn give_up(&self, id: CallId, error: CallError) -> Option<(Outcome, bool)> {
         let mut slot = self.slot_of(id)?;
         let result = match slot.result.take() {
             Some(result) => result,
             None => {
                 let result = Err(error);
-                // The caller counts a call that ended with its connection, by the end of its request.
+                // The caller counts a call that ended with its connection, according to the end of its request.
                 if !matches!(result, Err(CallError::Ended(..))) {
                     self.metrics.count(&result);
                 }
@@ -356,7 +357,7 @@ impl Table {
         true
     }
 
-    /// Records that the body of an answer is read no further.
+    /// Records that the reading of an answer's body has ended.
     pub(crate) fn body_over(&self, id: CallId) {
         let Some(mut slot) = self.slot_of(id) else { return };
         slot.receiving = None;
@@ -366,7 +367,7 @@ impl Table {
         after.run();
     }
 
-    /// Handles an announcement of the sender of an answer's body.
+    /// Handles an announcement by the sender of an answer's body.
     pub(crate) fn on_advance(&self, id: CallId, position: u64, progress: Progress) {
         let Some(mut slot) = self.slot_of(id) else { return };
         if let Some(receiving) = slot.receiving.clone() {
@@ -377,7 +378,7 @@ impl Table {
         }
     }
 
-    /// Handles a report of the receiver of a request's body.
+    /// Handles a report by the receiver of a request's body.
     pub(crate) fn on_consumed(&self, id: CallId, position: u64, end: bool) {
         let sending = self.slot_of(id).and_then(|slot| slot.sending.clone());
         if let Some(sending) = sending {
@@ -385,8 +386,8 @@ impl Table {
         }
     }
 
-    /// Ends the calls whose deadline has passed. Calls `tell` for each one of which the server must be told. Returns the next
-    /// deadline.
+    /// Ends the calls whose deadline has passed. Calls `tell` for each call of which the server must be told. Returns the
+    /// next deadline.
     pub(crate) fn expire(&self, now: Instant, mut tell: impl FnMut(CallId)) -> Option<Instant> {
         let mut next = None;
         for index in 0..self.slots.len() as u16 {
@@ -423,12 +424,13 @@ impl Table {
         for index in 0..self.slots.len() as u16 {
             let Some(mut slot) = self.slot(index) else { continue };
             let receiving = slot.receiving.clone().map(|body| (body, BodyError::Ended(end)));
-            // Also of a call that was answered: its handler may read the body of the request while it makes that of the answer.
+            // Includes an answered call: its handler may read the body of the request while it produces the body of the
+            // answer.
             let sending = slot.sending.take().map(|body| (body, BodyError::Ended(end)));
             let mut after = After { receiving, sending, ..After::default() };
             if std::mem::take(&mut slot.pending) {
                 if slot.held && slot.result.is_none() {
-                    // Its caller counts it, by the end of its request.
+                    // The caller counts this call, according to the end of its request.
                     slot.result = Some(Err(CallError::Ended(end, Executed::MayHaveRun)));
                     after.waker = slot.waker.take();
                 }
@@ -442,7 +444,7 @@ impl Table {
     }
 }
 
-/// Returns whether a call whose request ended like this, with its connection, may have run.
+/// Returns whether a call may have run whose request ended like this, together with its connection.
 pub(crate) fn executed(request: &Result<apus_udp::Done, OpError>) -> Executed {
     match request {
         Err(OpError::NotSent(_) | OpError::Refused(_)) => Executed::NotRun,

@@ -1,4 +1,4 @@
-//! Messages survive the way through bytes, and no bytes are more than an error.
+//! Encoded messages are decoded to the same messages, and arbitrary bytes cause only errors.
 
 use proptest::prelude::*;
 
@@ -66,7 +66,7 @@ fn status_numbers_are_their_places() {
 }
 
 proptest! {
-    /// Every message that is accepted is encoded to the same bytes.
+    /// Every accepted message is encoded to the same bytes.
     #[test]
     fn accepted_messages_are_canonical(bytes in arbitrary_message()) {
         if let Ok((header, payload)) = decode(&bytes) {
@@ -89,7 +89,7 @@ proptest! {
     }
 }
 
-/// Mostly messages whose first bytes are valid.
+/// Returns messages of which most have valid first bytes.
 fn arbitrary_message() -> impl Strategy<Value = Vec<u8>> {
     let tail =
         prop::collection::vec(prop_oneof![Just(0u8), Just(1), Just(255), any::<u8>()], 0..60);

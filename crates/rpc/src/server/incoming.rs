@@ -26,9 +26,10 @@ pub struct Incoming {
     method: u16,
     payload: Bytes,
     receiving: Option<Arc<Receiving>>,
-    /// Whether the call is answered elsewhere, or its handler has not begun.
+    /// Whether dropping the call sends no answer: it is answered elsewhere, or its handler has not begun.
     silent: bool,
-    /// The body of the answer by [`Incoming::stream`]. The end of the handler then lets the next call of the lane run.
+    /// The body of an answer given by [`Incoming::stream`]. In that case the next call of the lane runs after the end of the
+    /// handler.
     streamed: Option<Arc<Sending>>,
     /// The handler, if it is asynchronous.
     task: Weak<AsyncTask>,
@@ -120,7 +121,7 @@ impl Incoming {
         self.key.refuse_waiting(status);
     }
 
-    /// Returns `true` if the handler is expected to take little of a worker's time, because it did so the last time.
+    /// Returns `true` if the handler is expected to take little of a worker's time, because its last call did.
     pub(super) fn is_short(&self) -> bool {
         let handler = self.key.link.core.methods.get(usize::from(self.method));
         handler.is_some_and(|handler| handler.short.load(Ordering::Relaxed))
@@ -143,7 +144,7 @@ impl Incoming {
         if key.deadline.is_some_and(|deadline| deadline <= now) {
             return key.refuse_waiting(Status::Expired);
         }
-        // The methods were checked when the call arrived.
+        // The method was checked when the call arrived.
         let Some(handler) = key.link.core.methods.get(usize::from(self.method)) else { return };
         match &handler.code {
             Code::Blocking(run) => {
@@ -152,7 +153,7 @@ impl Incoming {
                 }
                 match catch_unwind(AssertUnwindSafe(|| run(&mut self))) {
                     Ok(answer) => key.answer(answer),
-                    // The panic hook has reported it.
+                    // The panic hook has already reported the panic.
                     Err(_) => key.refuse(Status::Panicked),
                 }
             }

@@ -1,4 +1,4 @@
-//! The ordered lanes of a connection: their calls run one by one, in the order of their numbers.
+//! The ordered lanes of a connection. The calls of a lane run one by one, in the order of their numbers.
 
 use std::collections::BTreeMap;
 
@@ -11,15 +11,16 @@ struct Lane<T> {
     runs: bool,
     /// Calls that have arrived before their turn.
     held: BTreeMap<u32, T>,
-    /// Calls that have arrived before their turn and will not run: the first of each row of such calls, and the number after
-    /// the row.
+    /// Calls that have arrived before their turn and will not run, as rows of consecutive numbers: the first number of each
+    /// row, and the number after the row.
     skipped: BTreeMap<u32, u32>,
 }
 
 /// The lanes of a connection.
 pub(super) struct Lanes<T> {
     lanes: Vec<Lane<T>>,
-    /// Number of calls that the connection may have, and of those that a client may have on their way therefore.
+    /// Maximum number of calls of the connection, which is also the maximum number of requests that a client may have in
+    /// flight.
     calls: usize,
 }
 
@@ -35,10 +36,10 @@ impl<T> Lanes<T> {
         usize::from(lane) < self.lanes.len()
     }
 
-    /// Adds a call, or `None` for a call that will not run. Returns the call that is to run now, if there is one.
+    /// Adds a call, or `None` for a call that will not run. Returns the call that must run now, if there is one.
     ///
     /// # Errors
-    /// Returns the call if no client numbers its calls like this.
+    /// If no client of this protocol numbers its calls like this. The error contains the call, unless it was stored.
     pub(super) fn add(
         &mut self,
         place: LanePlace,
@@ -53,14 +54,14 @@ impl<T> Lanes<T> {
             Some(call) => _ = lane.held.insert(place.sequence, call),
             None => lane.skip(place.sequence),
         }
-        // Between two rows there is a call that is held, or one that has not arrived.
+        // Between two rows there is a held call, or a call that has not arrived.
         if lane.skipped.len() > lane.held.len() + calls + 1 {
             return Err(None);
         }
         Ok(lane.next_call())
     }
 
-    /// Records that the running call of a lane has ended. Returns the call that is to run now, if there is one.
+    /// Records that the running call of a lane has ended. Returns the call that must run now, if there is one.
     pub(super) fn ended(&mut self, lane: u16) -> Option<T> {
         let lane = self.lanes.get_mut(usize::from(lane))?;
         lane.runs = false;
@@ -77,7 +78,7 @@ impl<T> Lanes<T> {
 }
 
 impl<T> Lane<T> {
-    /// Returns `true` if a call with this number can arrive: its turn has not come, and it has not arrived.
+    /// Returns `true` if a call with this number can arrive: its turn has not come yet, and it has not arrived.
     fn expects(&self, sequence: u32) -> bool {
         let row = self.skipped.range(..=sequence).next_back();
         sequence.wrapping_sub(self.next) < 1 << 31
@@ -162,7 +163,8 @@ mod tests {
         assert_eq!(lanes.add(at(1, 0), Some("d")), Err(Some("d")), "no such lane");
     }
 
-    /// The calls that a server refuses while one runs take no memory, in whatever order they arrive.
+    /// Calls that the server refuses while one runs are stored as rows, in whatever order they arrive, so they take no memory
+    /// each.
     #[test]
     fn refused_calls_are_kept_as_rows() {
         let mut lanes = Lanes::new(1, 4);

@@ -1,4 +1,4 @@
-//! A connection of a server: its calls from request to answer.
+//! A connection of a server, with its calls from request to answer.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
@@ -21,8 +21,8 @@ use crate::error::{BodyError, Failure};
 use crate::metrics::add;
 use crate::outgoing::Outgoing;
 
-/// Number of messages of a call that may wait until the connection has room: its answer, and the positions of two rings. A
-/// client that calls again only after the answer has one answer of each place among them.
+/// Number of messages per call that may wait until the connection has room: its answer, and the positions of two rings. A
+/// client that reuses a slot only after the answer has at most one answer per slot among them.
 const MESSAGES_PER_CALL: usize = 16;
 
 /// Answer of a handler: bytes, and a body if there are many.
@@ -90,16 +90,16 @@ pub(super) struct Link {
     pub(super) outgoing: Arc<Outgoing>,
     pub(super) slots: Slots,
     lanes: Mutex<Lanes<Incoming>>,
-    /// Number of calls that wait, run, or have a body that is being read. It may exceed the slots that are in use: a waiting call
-    /// that is cancelled frees its slot at once.
+    /// Number of calls that wait, run, or have a body that is being read. It may exceed the number of slots in use, because a
+    /// waiting call that is cancelled frees its slot at once.
     calls: AtomicUsize,
-    /// Whether the client has introduced itself.
+    /// Whether the client has sent its Hello.
     greeted: AtomicBool,
-    /// Whether its calls were given up. Messages have no effect then.
+    /// Whether the calls of the connection were given up. Messages then have no effect.
     ended: AtomicBool,
 }
 
-/// A call of a connection, by which it is answered.
+/// Identifies a call of a connection; its holder can answer the call.
 #[derive(Clone)]
 pub(super) struct CallKey {
     pub(super) link: Arc<Link>,
@@ -129,7 +129,7 @@ impl CallKey {
         }
     }
 
-    /// Ends the call without an answer of its handler, if it was not answered.
+    /// Ends the call without an answer of its handler, unless it was answered before.
     pub(super) fn refuse(&self, status: Status) {
         self.end(status, &[]);
     }
@@ -141,20 +141,20 @@ impl CallKey {
         }
     }
 
-    /// Forgets a call that has ended while it waited.
+    /// Removes a call from the count, after it has ended in the queue.
     pub(super) fn forget(&self) {
         self.link.call_over();
         self.leave_lane();
     }
 
-    /// Returns `false` if the call was answered before.
+    /// Ends the call with this status. Returns `false` if the call was answered before.
     fn end(&self, mut status: Status, mut payload: &[u8]) -> bool {
         let link = &self.link;
         if payload.len() + RESPONSE_BYTES > link.outgoing.max_message() {
             (status, payload) = (Status::TooLong, &[]);
         }
         let Some(why) = link.slots.finish(self.id, None) else { return false };
-        // A handler that fails after it was told to give up has given up.
+        // A handler that fails after it was told to give up counts as having given up.
         if let (Some(why), Status::Failed | Status::Abandoned) = (why, status) {
             (status, payload) = (why.status(true), &[]);
         }
@@ -165,8 +165,8 @@ impl CallKey {
         true
     }
 
-    /// Answers the call, with a body that the client reads then. Returns `None` if the call was answered before, and otherwise
-    /// whether it was not given up; the caller lets the next call of the lane run.
+    /// Answers the call with a body, which the client then reads. Returns `None` if the call was answered before. Otherwise
+    /// returns `true` if the call was not given up. The caller lets the next call of the lane run.
     fn end_with_body(&self, payload: &[u8], sending: &Arc<Sending>, grant: Grant) -> Option<bool> {
         let link = &self.link;
         if payload.len() + RESPONSE_BYTES + GRANT_BYTES > link.outgoing.max_message() {
@@ -186,8 +186,8 @@ impl CallKey {
         Some(why.is_none())
     }
 
-    /// Answers the call, and returns the sending end of the answer's body. The result also has the body if the call was answered
-    /// by this: its handler then lets the next call of the lane run when it ends.
+    /// Answers the call, and returns the sending end of the answer's body. If this function has answered the call, the result
+    /// also contains the body. The handler then lets the next call of the lane run when it ends.
     pub(super) fn stream(
         &self,
         payload: &[u8],
@@ -203,7 +203,7 @@ impl CallKey {
         let writer = if answered == Some(true) {
             Ok(BodyWriter::new(Arc::clone(&sending), self.body_link()))
         } else {
-            // The handler has been told, or the call was answered otherwise.
+            // The handler has been told to give up, or the call was answered in another way.
             sending.fail(BodyError::GivenUp);
             Err(Failure::new(0, "the call was answered, cancelled or too long"))
         };
@@ -236,7 +236,7 @@ impl Link {
         Arc::new(Self { core, outgoing, slots, lanes, calls, greeted, ended })
     }
 
-    /// Counts another call; returns `false` if the connection or the server has as many as allowed.
+    /// Counts another call. Returns `false` if the connection or the server has as many calls as allowed.
     fn admit(&self) -> bool {
         // Only the engine of the connection adds calls.
         if self.calls.load(Ordering::Relaxed) >= self.slots.count() || !self.core.admit() {
@@ -260,7 +260,8 @@ impl Link {
         self.outgoing.connection.receive_with(Receiver(Arc::downgrade(self)));
     }
 
-    /// Gives up the calls whose deadline has passed, and sends what had no room. Returns when to call it again.
+    /// Gives up the calls whose deadline has passed, and sends messages that found no room before. Returns the time of the
+    /// next call.
     pub(super) fn expire(self: &Arc<Self>, now: Instant) -> Option<Instant> {
         let next = self.slots.expire(now, |id, effect| self.apply(id, effect));
         next.into_iter().chain(self.outgoing.retry(now)).min()
@@ -270,7 +271,7 @@ impl Link {
         match effect {
             Effect::None => {}
             Effect::Freed => self.call_over(),
-            // The worker or the lane that gets the call later drops it. Until then it counts.
+            // The worker or the lane that later reaches the call drops it. Until then the call counts.
             Effect::Answer(why) => {
                 let status = why.status(false);
                 self.core.count(status);
@@ -284,7 +285,7 @@ impl Link {
         if self.ended.load(Ordering::Acquire) {
             return true;
         }
-        // A client that does not read its answers, but goes on calling.
+        // The client does not read its answers, but continues to call.
         let calls = self.slots.count();
         if self.outgoing.waits_for_more_than(calls, calls * MESSAGES_PER_CALL) {
             return false;
@@ -369,7 +370,7 @@ impl Link {
         };
         add(&core.metrics.received);
         if let Some(status) = refused {
-            // An accepted call that has expired since was answered then.
+            // An accepted call that has expired since then was answered at that time.
             if !accepted || self.slots.finish(id, None).is_some() {
                 core.count(status);
                 self.outgoing.post(&Header::Response { id, status, grant: None }, &[]);
@@ -383,8 +384,8 @@ impl Link {
         self.enter_lane(place, Some(Incoming::new(key, method, payload, receiving)))
     }
 
-    /// Lets a call run: now, or when it is its turn. `None` is a call of a lane that will not run. Returns `false` if no client
-    /// of this protocol has a call at this place of the lane.
+    /// Runs a call, either now or when it is its turn. `None` stands for a call of a lane that will not run. Returns `false`
+    /// if no client of this protocol has a call at this position of the lane.
     fn enter_lane(&self, place: Option<LanePlace>, call: Option<Incoming>) -> bool {
         let next = match place {
             None => Ok(call),
@@ -397,38 +398,39 @@ impl Link {
                 true
             }
             Err(refused) => {
-                // It is in no lane.
+                // The refused call is in no lane.
                 refused.iter().for_each(|_| self.call_over());
                 false
             }
         }
     }
 
-    /// Gives up all calls, because the connection has ended or is to end. Further messages have no effect.
+    /// Gives up all calls, because the connection has ended or is about to end. Further messages have no effect.
     pub(super) fn end(&self, end: End) {
         self.ended.store(true, Ordering::Release);
         self.give_up_calls(Why::Ended(end));
         self.outgoing.end_waits();
     }
 
-    /// Gives up all calls, because the server is being dropped. Those that wait are answered, and so are messages that come.
+    /// Gives up all calls, because the server is being dropped. Waiting calls are answered, and so are calls that arrive
+    /// later.
     pub(super) fn stop(&self) {
         self.give_up_calls(Why::Stopping);
     }
 
     fn give_up_calls(&self, why: Why) {
         self.slots.end(why, |id, effect| match effect {
-            // The client has no use for an answer.
+            // The connection has ended, so no answer is sent.
             Effect::Answer(Why::Ended(_)) => {}
             effect => self.apply(id, effect),
         });
         let held = self.lanes().clear();
-        // They have ended.
+        // These calls have ended.
         held.iter().for_each(|_| self.call_over());
     }
 }
 
-/// The server's end of a connection, which its engine calls.
+/// The server's end of a connection. The engine of the connection calls it.
 struct Receiver(Weak<Link>);
 
 impl MessageReceiver for Receiver {
@@ -437,7 +439,7 @@ impl MessageReceiver for Receiver {
         if !link.handle(message.bytes) {
             add(&link.core.metrics.malformed);
             link.end(End::ClosedHere);
-            // The calls that run keep the connection.
+            // Running calls keep the connection object, so the connection must be closed explicitly.
             link.outgoing.connection.begin_close();
             link.core.remove(&link);
         }

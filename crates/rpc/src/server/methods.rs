@@ -10,7 +10,7 @@ use crate::error::Failure;
 
 type Blocking = dyn Fn(&mut Incoming) -> Result<Reply, Failure> + Send + Sync;
 
-/// The handler of a method, and what is known about it.
+/// The handler of a method, with the duration of its last call.
 pub(super) struct Handler {
     pub(super) code: Code,
     /// Whether the last call took less than [`SHORT`](super::pool::SHORT) of a worker's time.

@@ -62,7 +62,7 @@ pub(crate) struct Core {
     host: Arc<Host>,
     options: ServerOptions,
     methods: Vec<Handler>,
-    /// The names of the methods, as the Welcome has them.
+    /// The names of the methods, encoded as in the Welcome.
     table: Vec<u8>,
     pool: Pool,
     links: Mutex<Vec<Arc<Link>>>,
@@ -73,9 +73,9 @@ pub(crate) struct Core {
     draining: AtomicBool,
     /// Notified when a call ends while the server drains.
     idle: (Mutex<()>, Condvar),
-    /// Ends the accepting thread.
+    /// Wakes the accepting thread so that it ends.
     accept_waker: Mutex<Option<Waker>>,
-    /// Whether a handler has dropped the server: its worker, which ends last, then ends the connections.
+    /// Whether a handler has dropped the server. Its worker, which ends last, then ends the connections.
     dropped_by_handler: AtomicBool,
 }
 
@@ -89,11 +89,11 @@ impl Core {
         let at = links.iter().position(|other| Arc::ptr_eq(other, link));
         let removed = at.map(|at| links.swap_remove(at));
         drop(links);
-        // Dropping the connection calls the engine.
+        // Dropping the connection calls its engine, so the lock is released first.
         drop(removed);
     }
 
-    /// Ends all connections, also those that calls in the hands of the application keep.
+    /// Ends all connections, including those that are kept by calls which the application holds.
     fn end_links(&self) {
         let links = std::mem::take(&mut *self.links());
         for link in links {
@@ -103,7 +103,7 @@ impl Core {
         self.pool.close();
     }
 
-    /// Counts another call; returns `false` if there are as many as allowed.
+    /// Counts another call. Returns `false` if there are as many as allowed.
     fn admit(&self) -> bool {
         if self.calls.fetch_add(1, Ordering::AcqRel) >= self.options.max_calls as u64 {
             self.call_over();
@@ -113,7 +113,7 @@ impl Core {
     }
 
     fn call_over(&self) {
-        // Either this thread sees that the server drains, or the thread that drains it sees the new number.
+        // Either this thread sees that the server drains, or the draining thread sees the new number.
         let before = self.calls.fetch_sub(1, Ordering::SeqCst);
         if before == 1 && self.is_draining() {
             drop(self.idle.0.lock().unwrap_or_else(PoisonError::into_inner));
@@ -275,7 +275,7 @@ impl Server {
     /// handler that has answered by [`Incoming::stream`] may still run, if the client has read the body. Answers may also still
     /// wait for room on their connections: [`Host::drain`] waits for those.
     pub fn drain(&self, timeout: Duration) -> bool {
-        // `None` if no clock reaches it.
+        // `None` if the sum exceeds the range of the clock.
         let deadline = Instant::now().checked_add(timeout);
         self.core.draining.store(true, Ordering::SeqCst);
         let (lock, idle) = &self.core.idle;
@@ -303,7 +303,7 @@ fn serve(core: &Arc<Core>, connection: Connection) -> Result<(), ServeError> {
         return Err(ServeError::TableTooLong { length, limit });
     }
     let link = Link::new(Arc::clone(core), connection);
-    // Before the first message, which may be the end.
+    // Added before the first message, which may be the end of the connection.
     core.links().push(Arc::clone(&link));
     link.listen();
     Ok(())
@@ -333,7 +333,8 @@ impl Drop for Server {
     fn drop(&mut self) {
         self.core.draining.store(true, Ordering::SeqCst);
         self.core.pool.stop();
-        // A handler may wait for a body, and a peer may never send or read it. Calls that come meanwhile are answered.
+        // A handler may wait for a body that a peer never sends or reads, so its wait must end now. Calls that arrive
+        // meanwhile are answered.
         let links = self.core.links().clone();
         links.iter().for_each(|link| link.stop());
         let accepts = self.core.accept_waker.lock().unwrap_or_else(PoisonError::into_inner).take();
@@ -348,9 +349,9 @@ impl Drop for Server {
         self.core.dropped_by_handler.store(in_handler, Ordering::SeqCst);
         let threads = self.workers.drain(..).chain(self.accepts.take());
         threads.filter(others).for_each(|thread| _ = thread.join());
-        // A handler that drops the server is answered first; its worker ends the connections then.
+        // If a handler drops the server, its call is answered first. Its worker ends the connections then.
         if !in_handler {
-            // Those that were accepted meanwhile, too.
+            // Includes connections that were accepted meanwhile.
             self.core.end_links();
         }
     }

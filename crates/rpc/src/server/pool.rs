@@ -1,13 +1,14 @@
 //! The threads that run handlers.
 //!
-//! One worker at a time waits for the host, and so drives its engine: a request and its answer then cross no thread. The
-//! other workers are parked. A task that arrives while no worker waits wakes one of them. So does a worker that takes a task
-//! and leaves others in the queue, unless the task is short: then it comes back to the queue before another worker is awake.
-//! Whether it really does is watched by a parked worker, which looks at the queue at intervals while tasks are left behind
-//! short ones.
+//! One worker at a time waits for the host, and thereby drives its engine, so a request and its answer cross no thread. The
+//! other workers are parked. A task that arrives while no worker waits wakes one of them. A worker that takes a task and
+//! leaves others in the queue also wakes one, unless the task is short: then the worker returns to the queue before another
+//! worker would be awake. While tasks are left behind short ones, a parked worker checks at intervals whether tasks are still
+//! taken from the queue.
 //!
-//! A stopped pool runs no further task. The workers that still run, and the thread that drops the server, end those in the
-//! queue. Threads that add a task do not: they may hold locks of the application, which the destructors of a future want.
+//! A stopped pool runs no further task. The workers that still run, and the thread that drops the server, end the tasks in
+//! the queue. Threads that add a task do not end it, because they may hold locks of the application that the destructors of a
+//! future need.
 
 use std::future::poll_fn;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -22,11 +23,12 @@ use super::incoming::Incoming;
 use super::tasks::AsyncTask;
 use crate::envelope::Status;
 
-/// Time of a task above which a parked worker is woken for the tasks behind it. deviation: no source; about the time that it
-/// takes to wake a thread on an idle core.
+/// Duration of a task above which a parked worker is woken for the tasks behind it. deviation: no source; about the time that
+/// it takes to wake a thread on an idle core.
 pub(super) const SHORT: Duration = Duration::from_micros(20);
-/// Interval at which a parked worker looks whether tasks are taken from the queue. deviation: no source; a task waits so long
-/// behind one that was short before and is not now, and a thousand looks per second take less than 1 % of a core.
+/// Interval at which a parked worker checks whether tasks are taken from the queue. deviation: no source; a task waits this
+/// long behind a task whose method was short before and is not now, and a thousand checks per second take less than 1 % of a
+/// core.
 const LOOK_EVERY: Duration = Duration::from_millis(1);
 
 /// Work of a worker.
@@ -42,12 +44,12 @@ impl Task {
     fn is_short(&self) -> bool {
         match self {
             Self::Call(incoming) => incoming.is_short(),
-            // It must not block.
+            // A future of a handler must not block.
             Self::Poll(_) => true,
         }
     }
 
-    /// Ends it because the server is stopping: refuses a call, or drops the future of a handler.
+    /// Ends the task because the server is stopping: refuses a call, or drops the future of a handler.
     fn end(self) {
         match self {
             Self::Call(incoming) => incoming.refuse(Status::Stopping),
@@ -62,7 +64,7 @@ struct State {
     waits: bool,
     /// Wakes that worker; `None` if it was woken.
     waker: Option<Waker>,
-    /// Whether a parked worker looks at the queue.
+    /// Whether a parked worker checks the queue.
     watched: bool,
     parked: usize,
     /// Number of parked workers that were woken and do not run yet.
@@ -76,11 +78,11 @@ pub(super) struct Pool {
     queue: ConcurrentQueue<Task>,
     /// Number of tasks taken from the queue.
     taken: AtomicU64,
-    /// Whether a parked worker looks at the queue, or was asked to.
+    /// Whether a parked worker checks the queue, or was asked to.
     watched: AtomicBool,
     /// Number of workers.
     workers: usize,
-    /// It is set while the state is locked.
+    /// Set only while the state is locked.
     stopped: AtomicBool,
     state: Mutex<State>,
     wake_up: Condvar,
@@ -97,7 +99,7 @@ impl Drop for Ends<'_> {
 }
 
 impl Pool {
-    /// Returns a pool for this number of workers, which call [`Pool::work`].
+    /// Returns a pool for `workers` workers. Each of them must call [`Pool::work`].
     pub(super) fn new(workers: usize) -> Self {
         Self {
             workers,
@@ -114,7 +116,7 @@ impl Pool {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Adds a task. The queue is bounded by the number of calls that are counted.
+    /// Adds a task. The number of counted calls limits the length of the queue.
     pub(super) fn push(&self, task: Task) {
         if let Err(closed) = self.queue.push(task) {
             // The server is gone, and all its connections have ended.
@@ -174,8 +176,8 @@ impl Pool {
         }
     }
 
-    /// Takes no further tasks. From here on, a handler that is woken ends in the thread that wakes it: one that went on after
-    /// the client had read its answer, whose call is over.
+    /// Closes the queue: it accepts no further tasks. From here on, a handler that is woken ends in the thread that wakes it.
+    /// Such a handler has continued after the client had read its answer, so its call is over.
     pub(super) fn close(&self) {
         self.queue.close();
         self.drain();
@@ -186,12 +188,12 @@ impl Pool {
         self.state().ended == self.workers
     }
 
-    /// Returns `true` if the workers end.
+    /// Returns `true` if the pool was stopped.
     pub(super) fn is_stopped(&self) -> bool {
         self.stopped.load(Ordering::SeqCst)
     }
 
-    /// Runs tasks until the pool is stopped, also after the end of the host.
+    /// Runs tasks until the pool is stopped, even after the end of the host.
     pub(super) fn work(&self, host: &Host) {
         let _ends = Ends(self);
         loop {
@@ -217,16 +219,16 @@ impl Pool {
         }
     }
 
-    /// Has a parked worker look whether the queue is served.
+    /// Asks a parked worker to check that tasks are taken from the queue.
     fn watch(&self) {
-        // Either this thread finds that nobody watches, or the worker that ends to watch finds the task that was taken.
+        // Either this thread finds that no worker watches, or the worker that stops watching sees the task that was taken.
         if !self.watched.load(Ordering::SeqCst) && self.state().parked > 0 {
             self.watched.store(true, Ordering::SeqCst);
             self.wake_up.notify_one();
         }
     }
 
-    /// Parks until this worker is woken or the pool is stopped, or until nobody serves the queue.
+    /// Parks until this worker is woken, the pool is stopped, or no worker takes tasks from the queue.
     fn park(&self, mut state: MutexGuard<'_, State>) {
         state.parked += 1;
         let mut watches = false;
@@ -252,7 +254,7 @@ impl Pool {
             }
             if idle {
                 self.watched.store(false, Ordering::SeqCst);
-                // A task may have been taken since.
+                // A task may have been taken meanwhile.
                 if self.taken.load(Ordering::SeqCst) == seen {
                     (watches, state.watched) = (false, false);
                 } else {
@@ -264,7 +266,7 @@ impl Pool {
             state.watched = false;
         }
         if !state.watched {
-            // Also if this worker was asked to watch and woken for a task at the same time.
+            // Also needed if this worker was asked to watch and was woken for a task at the same time.
             self.watched.store(false, Ordering::SeqCst);
         }
         state.parked -= 1;
@@ -295,7 +297,7 @@ impl Pool {
                 if state.waker.as_ref().is_none_or(|waker| !waker.will_wake(context.waker())) {
                     state.waker = Some(context.waker().clone());
                 }
-                // A task that arrived before the lock was taken woke nobody.
+                // A task that arrived before the lock was taken has woken no worker.
                 if self.queue.is_empty() { Poll::Pending } else { Poll::Ready(()) }
             }),
             None,
@@ -304,7 +306,7 @@ impl Pool {
         state.waits = false;
         state.waker = None;
         if arrived.is_none() && self.queue.is_empty() {
-            // A handler has left this thread with the memory of a region, so that it may not wait for the host.
+            // A handler has left this thread holding the memory of a region, so the thread may not wait for the host.
             self.park(state);
         }
         true

@@ -1,8 +1,8 @@
-//! The calls of one connection as its server sees them, without I/O and clock.
+//! The calls of one connection at its server, without I/O and clock.
 //!
-//! The client chooses the slots and uses a slot again only after the server has answered the call in it. Messages may arrive
-//! in any order, so a cancellation can arrive before its request, and the next request of a slot before the last message of
-//! the former one.
+//! The client chooses the slots. It reuses a slot only after the server has answered the call in it. Messages may arrive in
+//! any order: a cancellation can arrive before its request, and the next request of a slot before the last message of the
+//! previous call.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::Waker;
@@ -28,13 +28,13 @@ enum Phase {
     Sending,
 }
 
-/// Why a handler should give up.
+/// Reason why a handler should give up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Why {
     Cancelled,
     Expired,
     Ended(End),
-    /// The server is being dropped, and its connection after it.
+    /// The server is being dropped, and its connection afterwards.
     Stopping,
 }
 
@@ -48,7 +48,7 @@ impl Why {
         }
     }
 
-    /// Returns the status of a call that gave up.
+    /// Returns the status of a call that gave up for this reason.
     pub(super) fn status(self, ran: bool) -> Status {
         match (self, ran) {
             (Self::Cancelled | Self::Ended(_), false) => Status::CancelledBefore,
@@ -61,7 +61,7 @@ impl Why {
 }
 
 struct Slot {
-    /// The call that used the slot last.
+    /// The number of the call that used the slot last.
     turn: u16,
     phase: Phase,
     why: Option<Why>,
@@ -70,12 +70,12 @@ struct Slot {
     waker: Option<Waker>,
     receiving: Option<Arc<Receiving>>,
     sending: Option<Arc<Sending>>,
-    /// Announcements of the body of the next call, which arrived before its request, and the turn of that call.
+    /// Announcements of the body of the next call, if they arrived before its request, and the turn of that call.
     early: Option<(u16, Option<Early>)>,
 }
 
-/// What a slot has of a call that was answered with a body, once the client reads no further. It ends without the lock of the
-/// slot.
+/// The bodies of a call that was answered with a body, once the client reads no further. They are ended after the lock of the
+/// slot is released.
 struct Former {
     receiving: Option<Arc<Receiving>>,
     sending: Option<Arc<Sending>>,
@@ -91,7 +91,7 @@ impl Former {
         }
     }
 
-    /// Ends the waits of the handler for the bodies, and tells it if the client has not read all.
+    /// Ends the waits of the handler for the bodies, and tells the handler to give up if the client has not read all.
     fn end(self) {
         if let Some(receiving) = self.receiving {
             receiving.fail(BodyError::GivenUp);
@@ -104,11 +104,11 @@ impl Former {
     }
 }
 
-/// The answer to a request, if it is not to be run.
+/// Result of the arrival of a request.
 pub(super) enum Arrived {
-    /// It is to be run. `freed` says whether the former call of the slot ended by this.
+    /// The call must run. `freed` states whether the arrival has ended the previous call of the slot.
     Accepted { freed: bool, body: Option<Arc<Receiving>> },
-    /// It was cancelled before.
+    /// The call was cancelled before its request arrived.
     Cancelled,
     /// The client breaks the protocol.
     Violation,
@@ -118,9 +118,9 @@ pub(super) enum Arrived {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Effect {
     None,
-    /// The call has ended and must be answered: it did not run. It still waits in a queue.
+    /// The call has ended without running and must be answered. It is still in a queue.
     Answer(Why),
-    /// The call has ended; it was answered before.
+    /// The call has ended. It was answered before.
     Freed,
 }
 
@@ -168,7 +168,7 @@ impl Slots {
         Some(slot.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Returns the slot of a call, if the call still has it.
+    /// Returns the slot of a call, if the call still occupies it.
     fn slot_of(&self, id: CallId) -> Option<MutexGuard<'_, Slot>> {
         self.slot(id.slot).filter(|slot| slot.turn == id.turn)
     }
@@ -204,7 +204,7 @@ impl Slots {
         Arrived::Accepted { freed, body }
     }
 
-    /// Returns `true` if the handler of a call is to run now.
+    /// Marks a waiting call as running. Returns `true` if its handler must run now.
     pub(super) fn start(&self, id: CallId) -> bool {
         let Some(mut slot) = self.slot_of(id) else { return false };
         let starts = slot.phase == Phase::Waiting;
@@ -214,8 +214,8 @@ impl Slots {
         starts
     }
 
-    /// Sets who is woken if the handler of a call should give up. The caller then asks [`Slots::why`], and
-    /// [`Sending::has_failed`] of the answer's body.
+    /// Sets the waker for the case that the handler of a call should give up. The caller must check [`Slots::why`]
+    /// afterwards, and [`Sending::has_failed`] of the answer's body.
     pub(super) fn set_waker(&self, id: CallId, waker: Waker) {
         let runs = |phase| matches!(phase, Phase::Running | Phase::Sending);
         if let Some(mut slot) = self.slot_of(id).filter(|slot| runs(slot.phase)) {
@@ -223,8 +223,8 @@ impl Slots {
         }
     }
 
-    /// Ends a call that waits or runs, to be answered by the caller. With `sending`, the client reads a body then. Returns
-    /// `None` if the call was answered before, otherwise why its handler should have given up.
+    /// Ends a call that waits or runs; the caller must answer it. With `sending`, the client then reads a body. Returns
+    /// `None` if the call was answered before, otherwise the reason why its handler should have given up, if any.
     pub(super) fn finish(&self, id: CallId, sending: Option<&Arc<Sending>>) -> Option<Option<Why>> {
         let mut slot = self.slot_of(id)?;
         if !matches!(slot.phase, Phase::Waiting | Phase::Running) {
@@ -236,7 +236,7 @@ impl Slots {
             _ => Phase::Idle,
         };
         slot.sending = sending.filter(|_| why.is_none()).cloned();
-        // A handler that sends the body of its answer may still read that of the request, and may have to give up.
+        // A handler that sends the body of its answer may still read the body of the request, and may have to give up.
         let ended = slot.phase == Phase::Idle;
         let waker = slot.waker.take_if(|_| ended);
         let receiving = slot.receiving.take_if(|_| ended);
@@ -248,7 +248,7 @@ impl Slots {
         Some(why)
     }
 
-    /// Gives up a call. A call that waits ends; a handler that runs is told.
+    /// Gives up a call. A waiting call ends; a running handler is told.
     fn give_up(mut slot: MutexGuard<'_, Slot>, why: Why) -> Effect {
         let effect = match slot.phase {
             Phase::Waiting => {
@@ -289,7 +289,7 @@ impl Slots {
         }
         let idle = matches!(slot.phase, Phase::Idle | Phase::Sending | Phase::CancelledBefore);
         let freed = slot.phase == Phase::Sending;
-        // A late cancellation of a former call has no effect.
+        // A late cancellation of a previous call has no effect.
         if idle && is_before(slot.turn, id.turn) {
             slot.turn = id.turn;
             slot.phase = Phase::CancelledBefore;
@@ -301,12 +301,12 @@ impl Slots {
         Effect::None
     }
 
-    /// Returns why the handler of a call that it has not answered should give up, if it should.
+    /// Returns the reason why the handler of an unanswered call should give up, if there is one.
     pub(super) fn why(&self, id: CallId) -> Option<Why> {
         self.slot_of(id)?.why
     }
 
-    /// Handles an announcement of the sender of a request's body.
+    /// Handles an announcement by the sender of a request's body.
     pub(super) fn on_advance(&self, id: CallId, position: u64, progress: Progress) {
         let Some(mut slot) = self.slot(id.slot) else { return };
         if slot.turn != id.turn {
@@ -328,7 +328,7 @@ impl Slots {
         }
     }
 
-    /// Handles a report of the receiver of an answer's body.
+    /// Handles a report by the receiver of an answer's body.
     pub(super) fn on_consumed(&self, id: CallId, position: u64, end: bool) -> Effect {
         let sending = self.slot_of(id).and_then(|slot| slot.sending.clone());
         let Some(sending) = sending else { return Effect::None };
@@ -345,7 +345,7 @@ impl Slots {
         Effect::Freed
     }
 
-    /// Gives up the calls whose deadline has passed, and calls `effect` for each. Returns the next deadline.
+    /// Gives up the calls whose deadline has passed, and calls `effect` for each of them. Returns the next deadline.
     pub(super) fn expire(
         &self,
         now: Instant,
@@ -386,7 +386,7 @@ mod tests {
         CallId { slot, turn }
     }
 
-    /// Returns whether a call arrives and is to be run; `None` for a violation.
+    /// Returns whether a request is accepted and must run; `None` for a violation of the protocol.
     fn arrive(slots: &Slots, id: CallId) -> Option<bool> {
         match slots.arrive(id, None, None) {
             Arrived::Accepted { freed, body } => {
@@ -435,7 +435,7 @@ mod tests {
         assert_eq!(arrive(&slots, id(0, 1)), Some(true));
         slots.start(id(0, 1));
         slots.finish(id(0, 1), None);
-        // Late, of the call before.
+        // A late cancellation of the previous call.
         assert_eq!(slots.cancel(id(0, 0)), Effect::None);
         assert_eq!(arrive(&slots, id(0, 2)), Some(true));
     }
@@ -504,7 +504,7 @@ mod tests {
         };
         assert_eq!(body.expect("a body").announced(), (5, true));
         slots.finish(id(0, 0), None);
-        // Those of a former call have no effect.
+        // Announcements of a previous call have no effect.
         slots.on_advance(id(0, 1), 1, Progress::End);
         slots.on_advance(id(0, 2), 2, Progress::More);
         slots.on_advance(id(0, 1), 3, Progress::End);

@@ -16,24 +16,26 @@ use crate::error::Failure;
 /// The future of a handler.
 pub(super) type HandlerFuture = Pin<Box<dyn Future<Output = Result<Reply, Failure>> + Send>>;
 
-/// Drops a future of the application, whose destructors may panic. The panic hook reports it.
+/// Drops a future of the application. Its destructors may panic; the panic hook reports this.
 fn drop_contained(future: HandlerFuture) {
     let _ = catch_unwind(AssertUnwindSafe(|| drop(future)));
 }
 
 #[derive(Default)]
 struct State {
-    /// `None` while it is polled, and once it has ended.
+    /// `None` while the future is polled, and after it has ended.
     future: Option<HandlerFuture>,
-    /// Whether it was woken since its last poll began. It is in the queue of the workers then, or will be when the poll ends.
+    /// Whether the handler was woken after its last poll began. If so, it is in the queue of the workers, or will be when the
+    /// poll ends.
     woken: bool,
 }
 
-/// A handler that has begun. No lock is held while it is polled: it may wake itself, or drop the server.
+/// A handler that has begun. No lock is held while its future is polled, because the future may wake itself or drop the
+/// server.
 pub(super) struct AsyncTask {
     key: CallKey,
     state: Mutex<State>,
-    /// The body of its answer.
+    /// The body of the handler's answer.
     streamed: OnceLock<Arc<Sending>>,
 }
 
@@ -53,7 +55,7 @@ impl Wake for AsyncTask {
 }
 
 impl AsyncTask {
-    /// Returns a handler without its future, which the caller polls first.
+    /// Returns a handler without its future. The caller must poll the future first.
     pub(super) fn new(key: CallKey) -> Arc<Self> {
         Arc::new(Self { key, state: Mutex::default(), streamed: OnceLock::new() })
     }
@@ -64,7 +66,7 @@ impl AsyncTask {
 
     /// Records that the handler has answered with this body. If the body fails, the handler gives up.
     pub(super) fn has_streamed(&self, body: Arc<Sending>) {
-        // A call is answered once.
+        // A call is answered only once.
         let _ = self.streamed.set(body);
     }
 
@@ -103,7 +105,7 @@ impl AsyncTask {
         match result {
             Ok(Poll::Ready(answer)) => self.key.answer(answer),
             Ok(Poll::Pending) => {}
-            // The panic hook has reported it.
+            // The panic hook has already reported the panic.
             Err(_) => self.key.refuse(Status::Panicked),
         }
     }
@@ -117,7 +119,7 @@ impl AsyncTask {
         }
     }
 
-    /// Ends the handler early. Answers the call if there is a reason other than that its answer is read no further.
+    /// Ends the handler early. Answers the call, unless the only reason is that the client stopped reading its answer.
     fn end(&self, future: HandlerFuture, why: Option<Why>) {
         drop_contained(future);
         if let Some(why) = why {

@@ -17,7 +17,7 @@ use crate::support::{Faults, PATIENCE, Relay, host, pattern, until};
 
 const LONG: usize = 9_000_001;
 
-/// Methods that take a body, give one that is in memory, and give one that is made while it is sent.
+/// Returns methods that receive a body, return a body in memory, and return a body that is produced while it is sent.
 fn methods() -> Methods {
     Methods::new()
         .with("sum", |call| {
@@ -87,7 +87,7 @@ fn bodies_of_any_length_arrive_in_both_directions() {
     check(&pair(methods()).client, &[0, 1, 262_144, 262_145, LONG]);
 }
 
-/// More than the two rings pass at once, so neither side can send all before it reads.
+/// Both bodies are longer than the two rings, so neither side can send all bytes before it reads.
 #[test]
 fn body_and_answer_flow_at_the_same_time() {
     let pair = pair(methods());
@@ -154,7 +154,7 @@ fn reader_that_stops_ends_the_writer_and_the_other_way_round() {
     });
     let pair = pair(methods);
     let method = |name| pair.client.method(name).expect("the method");
-    // The handler reads a part and answers.
+    // The handler reads a part of the body and answers.
     let mut call = pair.client.call(method("stops"), b"").stream(None).start().expect("room");
     let mut body = call.body().expect("its body");
     let error = (0..1000).find_map(|_| body.write(&[0; 100_000]).err()).expect("it has stopped");
@@ -165,14 +165,14 @@ fn reader_that_stops_ends_the_writer_and_the_other_way_round() {
     drop(call.body());
     let error = call.wait().expect_err("no body").to_string();
     assert!(error.contains("given up"), "{error}");
-    // The caller reads a part of the answer.
+    // The caller reads a part of the answer's body.
     let payload = (LONG as u32).to_be_bytes();
     for name in ["memory", "stream"] {
         let mut answer = pair.client.call(method(name), &payload).wait().expect("an answer");
         let mut body = answer.body().expect("a body");
         assert!(body.next_chunk().expect("bytes").is_some());
         drop(body);
-        // Or nothing of it.
+        // The caller reads no byte of the answer's body.
         drop(pair.client.call(method(name), &payload).wait().expect("an answer"));
     }
     let metrics = pair.server.metrics();
@@ -198,7 +198,7 @@ fn cancelled_call_ends_the_waits_for_its_body() {
     assert_eq!(body.write(b"more"), Err(BodyError::Cancelled));
 }
 
-/// The handler answers by another thread while the body is being read.
+/// Another thread answers for the handler while the body is being read.
 #[test]
 fn reader_of_a_request_that_outlives_the_answer_is_told() {
     let (ends, ended) = mpsc::channel();
@@ -236,7 +236,7 @@ impl Drop for Watched {
     }
 }
 
-/// The client says that it reads no further, and acknowledges none of the bytes that the server has sent.
+/// The client reports that it reads no further, and acknowledges none of the bytes that the server has sent.
 #[test]
 fn memory_of_a_body_is_free_although_the_client_acknowledges_nothing() {
     let freed = Arc::new(AtomicBool::new(false));
@@ -259,20 +259,20 @@ fn memory_of_a_body_is_free_although_the_client_acknowledges_nothing() {
     let id = CallId { slot: 0, turn: 0 };
     send(Header::Request { id, method: 0, remaining_us: None, place: None, grant: None });
     let Header::Response { grant: Some(grant), .. } = receive() else { panic!("a body") };
-    // The body does not come through, but requests and acknowledgements do.
+    // The relay drops the packets of the body, but forwards requests and acknowledgements.
     relay.drop_longer(250);
     let read = Request::read(RegionKey::new(grant.region), 0, 4000);
     let read = connection.submit(read).expect("room");
     send(Header::Consumed { id, position: 0, end: true });
     until("the memory is free", || freed.load(Ordering::SeqCst));
-    // Refused if its request came last, because its first datagram was lost.
+    // The read is refused if its request arrived last, because its first datagram was lost.
     let end = read.wait().map(drop);
     let withdrawn = Err(OpError::Unknown(Cause::Withdrawn));
     assert!(end == withdrawn || matches!(end, Err(OpError::Refused(_))), "{end:?}");
 }
 
-/// The other client holds the same shared key, and has read the region's key on the wire. Bodies are in memory, or made while they
-/// are sent; their bytes differ.
+/// The other client holds the same shared key, and has read the region's key on the wire. Bodies are in memory, or produced
+/// while they are sent; their bytes differ.
 #[test]
 fn a_body_is_of_no_use_to_another_connection() {
     const LENGTH: usize = 1000;
@@ -300,7 +300,7 @@ fn a_body_is_of_no_use_to_another_connection() {
         assert!(matches!(receive(), Header::Welcome { .. }));
         let id = CallId { slot: 0, turn: 0 };
         send(Header::Request { id, method: 0, remaining_us: None, place: None, grant: None });
-        // The messages of a body that is made may arrive in any order.
+        // The messages of a body that is produced while it is sent may arrive in any order.
         let (mut grant, mut is_there) = (None, !is_made);
         while grant.is_none() || !is_there {
             match receive() {
@@ -319,7 +319,7 @@ fn a_body_is_of_no_use_to_another_connection() {
     }
 }
 
-/// Tells wake-ups by the thread of the test from others.
+/// Distinguishes wake-ups by the thread of the test from other wake-ups.
 struct Woken {
     test: ThreadId,
     by_test: AtomicBool,
@@ -333,7 +333,7 @@ impl Wake for Woken {
     }
 }
 
-/// Ops of the application fill the connection, and the peer holds them up.
+/// Ops of the application fill the connection, and the peer delays them.
 #[test]
 fn reader_without_room_on_the_connection_sleeps_until_there_is_some() {
     let mut config = settings();

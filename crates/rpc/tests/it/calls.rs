@@ -132,7 +132,7 @@ fn call_may_be_answered_later_by_another_thread() {
     answers.join().expect("no panic");
 }
 
-/// Wakes the thread of a runtime of a few lines, in place of any.
+/// Wakes the thread of a minimal runtime of a few lines, which stands for any runtime.
 struct Unpark(Thread);
 
 impl Wake for Unpark {
@@ -155,7 +155,7 @@ fn run<F: Future>(future: F) -> F::Output {
 #[test]
 fn calls_are_futures_of_any_runtime() {
     let hosts = [(); 2].map(|()| Arc::new(host(steady(Mode::Shared))));
-    // The handlers are futures too: the second one calls the first through a client of its own.
+    // The handlers are futures too: the second one calls the first one through its own client.
     let methods = Methods::new().with_async("echo", async |call| Ok(call.payload().clone()));
     let _server = Server::start(&hosts[0], methods).expect("a server");
     run(async {
@@ -177,7 +177,7 @@ fn calls_are_futures_of_any_runtime() {
 #[test]
 fn calls_work_in_every_mode() {
     for mode in [Mode::Shared, Mode::Spinning, Mode::Inline] {
-        // Calls of the server's workers drive an inline engine: one of them is enough.
+        // With an inline engine, calls of the server's workers drive it: one worker is enough.
         let [server, client] = [(); 2].map(|()| Arc::new(host(config(mode))));
         let options = apus_rpc::ServerOptions { workers: 1, ..Default::default() };
         let _server = Server::start_with(&server, echo(), options).expect("a server");

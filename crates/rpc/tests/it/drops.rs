@@ -1,4 +1,4 @@
-//! Servers that are dropped while calls wait, run, or are in the hands of the application.
+//! Servers that are dropped while calls wait, run, or are held by the application.
 
 use std::future::{pending, poll_fn};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -15,12 +15,12 @@ use apus_udp::{End, Host};
 use crate::pair::{Door, Pair, echo, pair, pair_with};
 use crate::support::{PATIENCE, until};
 
-/// Waits for a call, at most a minute.
+/// Waits for a call, for at most a minute.
 fn wait(host: &Host, call: Call) -> Result<Response, CallError> {
     host.block_on(call, Some(PATIENCE)).expect("the call ends")
 }
 
-/// Drops a server in another thread, and returns the end of the drop.
+/// Drops a server in another thread. Returns a channel that reports when the drop has ended.
 fn drop_elsewhere(server: Server) -> mpsc::Receiver<()> {
     let (drops, dropped) = mpsc::channel();
     thread::spawn(move || {
@@ -30,7 +30,7 @@ fn drop_elsewhere(server: Server) -> mpsc::Receiver<()> {
     dropped
 }
 
-/// A method whose handler waits at a door.
+/// Returns a method whose handler waits at a door.
 fn waiting(door: &Arc<Door>) -> Methods {
     let door = Arc::clone(door);
     echo().with("wait", move |_| {
@@ -121,7 +121,7 @@ fn call_that_the_application_has_taken_ends_with_its_connection() {
     assert_eq!(wait(&client_host, call).map(drop), ended);
     let error = client.call(echo, b"").wait().expect_err("no connection");
     assert_eq!(error, CallError::Ended(End::ClosedByPeer, Executed::NotRun));
-    // The connection has ended: nobody gets the answer.
+    // The connection has ended, so no client receives the answer.
     taken.lock().expect("no panic").pop().expect("the call").answer(Ok(()));
 }
 
@@ -155,7 +155,7 @@ fn handler_that_drops_its_server_is_answered() {
     }
 }
 
-/// The only worker polls a future that has been woken, and that goes on when it is told.
+/// The only worker polls a future that was woken meanwhile. The future continues when the test tells it to.
 #[test]
 fn server_is_dropped_while_a_future_is_polled_that_was_woken() {
     let (polls, polled) = mpsc::channel();
@@ -179,7 +179,7 @@ fn server_is_dropped_while_a_future_is_polled_that_was_woken() {
     dropped.recv_timeout(PATIENCE).expect("the server is dropped");
 }
 
-/// Says in which thread it is dropped, then waits at a door.
+/// Reports the thread in which it is dropped, then waits at a door.
 struct Dropped(mpsc::Sender<ThreadId>, Arc<Door>);
 
 impl Drop for Dropped {
@@ -189,7 +189,7 @@ impl Drop for Dropped {
     }
 }
 
-/// Begins a call whose handler stores its waker.
+/// Begins a call whose handler stores its waker and sleeps.
 fn asleep(client: &Client, name: &str, wakers: &Mutex<Vec<Waker>>) -> Call {
     let before = wakers.lock().expect("no panic").len();
     let method = client.method(name).expect("the method");
@@ -198,7 +198,7 @@ fn asleep(client: &Client, name: &str, wakers: &Mutex<Vec<Waker>>) -> Call {
     call
 }
 
-/// A thread that wakes a handler may hold what the destructors of its future want.
+/// A thread that wakes a handler may hold a lock that the destructors of the handler's future need.
 #[test]
 fn future_of_a_handler_is_not_dropped_by_the_thread_that_wakes_it() {
     let [door, first, second] = [(); 3].map(|()| Door::new());
@@ -228,7 +228,7 @@ fn future_of_a_handler_is_not_dropped_by_the_thread_that_wakes_it() {
     let waits = client.method("wait").expect("the method");
     let running = client.call(waits, b"").start().expect("room");
     door.wait_for(1);
-    // No worker is free, so that it waits.
+    // No worker is free, so the handler waits in the queue.
     wake_first.wake();
     let server = drop_elsewhere(server);
     let by = dropped.recv_timeout(PATIENCE).expect("the first future is being dropped");
@@ -247,7 +247,7 @@ fn future_of_a_handler_is_not_dropped_by_the_thread_that_wakes_it() {
     server.recv_timeout(PATIENCE).expect("the server is dropped");
 }
 
-/// Thousands of calls wait for each other in a lane, and the thread that drops the server has a small stack.
+/// Thousands of calls wait for one another in a lane, and the thread that drops the server has a small stack.
 #[test]
 fn calls_of_a_long_lane_are_refused_on_a_small_stack() {
     const CALLS: u16 = 10_000;
@@ -264,7 +264,7 @@ fn calls_of_a_long_lane_are_refused_on_a_small_stack() {
     let mut calls = Vec::new();
     until("all calls have begun", || {
         while calls.len() < usize::from(CALLS) {
-            // The connection has room for some at a time.
+            // The connection has room for only some calls at a time.
             let Ok(call) = client.call(echo, b"").lane(&lane).start() else { return false };
             calls.push(call);
         }

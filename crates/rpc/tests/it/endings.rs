@@ -1,4 +1,4 @@
-//! Ends of connections, servers and hosts: whether calls may have run.
+//! Ends of connections, servers and hosts, and whether calls may have run.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, mpsc};
@@ -69,7 +69,7 @@ fn calls_to_a_silent_server_may_have_run_unless_their_requests_were_never_sent()
     let client = Client::connect(&client_host, relay.address).expect("connected");
     let echo = client.method("echo").expect("the method");
     client.call(echo, b"x").wait().expect("an answer");
-    // The first further datagram passes, and nothing comes back.
+    // The first further datagram passes, and no answer comes back.
     relay.cut_after(1);
     let calls: Vec<_> = (0..100).map(|_| client.call(echo, b"").start().expect("room")).collect();
     let mut may_have_run = 1;
@@ -80,8 +80,8 @@ fn calls_to_a_silent_server_may_have_run_unless_their_requests_were_never_sent()
             error => panic!("{error}"),
         }
     }
-    // The window is 16 packets, and no packet was acknowledged. Every second timeout sends one new packet; timeouts are of
-    // equal length 8 times and double up to 20 ms from then on, so there are fewer than 100 in 1.5 s.
+    // The window is 16 packets, and no packet was acknowledged. Every second timeout sends one new packet. The first 8
+    // timeouts have equal length; from then on they double up to 20 ms, so there are fewer than 100 in 1.5 s.
     assert!(may_have_run <= 17 + 50, "{may_have_run} calls");
     assert!(server.metrics().received.load(Ordering::Relaxed) <= may_have_run);
     // The first call that was counted here was answered.
@@ -103,7 +103,7 @@ fn dropped_server_ends_its_calls_and_its_connections() {
     drop((client, client_host, server_host));
 }
 
-/// The future of the handler keeps the connection, and nothing wakes it.
+/// The future of the handler keeps the connection, and no event wakes it.
 #[test]
 fn dropped_server_ends_handlers_that_wait_for_nothing() {
     let begun = Arc::new(AtomicUsize::new(0));
@@ -122,7 +122,7 @@ fn dropped_server_ends_handlers_that_wait_for_nothing() {
     until("the connection has ended", || client.ended().is_some());
 }
 
-/// Neither client sends the rest of its body or reads the answer's, and both live on.
+/// Neither client sends the rest of its body or reads the answer's body, and both continue to run.
 #[test]
 fn dropped_server_does_not_wait_for_the_bodies_of_its_clients() {
     let (ends, ended) = mpsc::channel();
@@ -178,7 +178,7 @@ fn calls_to_a_host_that_drains_do_not_run() {
     until("the client knows", || client.connection().is_peer_draining());
     let error = client.call(echo, b"x").wait().expect_err("the host drains");
     assert_eq!((&error, error.executed()), (&CallError::Stopping, Executed::NotRun));
-    // Two checks in a row, 100 ms apart, end a connection without calls.
+    // Two consecutive checks, 100 ms apart, end a connection without calls.
     std::thread::sleep(Duration::from_millis(500));
     assert_eq!(client.ended(), None);
     door.open();
@@ -187,7 +187,7 @@ fn calls_to_a_host_that_drains_do_not_run() {
     drop(server);
 }
 
-/// The drop waits for a handler. A call that comes meanwhile is answered at once, and may be made elsewhere.
+/// The drop waits for a handler. A call that arrives meanwhile is answered at once, so it can be made at another server.
 #[test]
 fn calls_to_a_server_that_is_dropped_do_not_run() {
     let door = Door::new();
@@ -203,7 +203,7 @@ fn calls_to_a_server_that_is_dropped_do_not_run() {
         call.wait().err().filter(|error| *error == CallError::Stopping)
     };
     until("the drop has begun", || stopping().is_some());
-    // Also when it has given up the calls that it found.
+    // The refusal still applies after the drop has given up the calls that it found.
     std::thread::sleep(Duration::from_millis(100));
     assert_eq!(stopping().map(|error| error.executed()), Some(Executed::NotRun));
     door.open();
@@ -282,7 +282,7 @@ fn peer_without_an_rpc_server_is_named() {
     drop(accepted.join().expect("no panic"));
 }
 
-/// Dials a server with the methods of [`counted`].
+/// Connects through a dialer to a server with the methods of [`counted`].
 fn dialled(door: &Arc<Door>) -> (Dialer, Client, Arc<Host>, Server) {
     let [server_host, client_host] = [(); 2].map(|()| Arc::new(host(settings())));
     let server = Server::start(&server_host, counted(door).0).expect("a server");
@@ -316,7 +316,7 @@ fn connection_of_a_dialer_closes_with_its_client() {
     drop(client);
     for _ in 0..20 {
         let mut another = None;
-        // Until the one before has closed, its address has a connection.
+        // Until the previous connection has closed, its address has a connection.
         until("another one", || {
             another = dialer.connection().ok();
             another.is_some()
@@ -330,7 +330,7 @@ fn connection_of_a_dialer_closes_with_its_client() {
     until("the connection has ended", || connection.ended().is_some());
 }
 
-/// A thread that holds the memory of a region of its host.
+/// The thread holds the memory of a region of its host.
 #[test]
 fn waits_of_a_thread_that_would_deadlock_are_refused_as_such() {
     let door = Door::new();
@@ -357,7 +357,7 @@ fn waits_of_a_thread_that_would_deadlock_are_refused_as_such() {
     drop(server);
 }
 
-/// A limit that no clock reaches.
+/// Uses a time limit that exceeds the range of the clock.
 #[test]
 fn longest_duration_is_no_limit() {
     let [server_host, client_host] = [(); 2].map(|()| Arc::new(host(settings())));

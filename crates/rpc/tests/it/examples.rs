@@ -1,4 +1,4 @@
-//! The examples, which check their results themselves. The documentation of the crate runs `echo`.
+//! Runs the examples, which check their results themselves. The documentation of the crate runs `echo`.
 
 #[path = "../../examples/block_on.rs"]
 mod block_on;

@@ -81,7 +81,7 @@ fn lanes_are_as_many_as_the_server_allows_and_are_used_again() {
     pair.client.call(echo, b"x").lane(&again).wait().expect("an answer");
 }
 
-/// A handler runs until it returns, also after it has answered by the head of a body.
+/// A handler runs until it returns, even after it has answered with the head of a body.
 #[test]
 fn call_of_a_lane_does_not_begin_while_the_one_before_makes_its_body() {
     let door = Door::new();
@@ -97,7 +97,7 @@ fn call_of_a_lane_does_not_begin_while_the_one_before_makes_its_body() {
     let lane = pair.client.lane().expect("a lane");
     let calls = [(); 3].map(|()| pair.client.call(stream, b"").lane(&lane).start().expect("room"));
     door.wait_for(1);
-    // A call that was begun before would have been taken from the queue before.
+    // A lane's call that had begun earlier would have been taken from the queue before these calls.
     for _ in 0..10 {
         pair.client.call(echo, b"x").wait().expect("an answer");
     }
@@ -125,7 +125,8 @@ impl Wake for Begins {
     }
 }
 
-/// The thread that begins a call of a lane mostly runs the engine then, and so the waker of an op that was given up.
+/// The thread that begins a call of a lane usually runs the engine then. It thereby calls the waker of an op that was given
+/// up.
 #[test]
 fn waker_of_an_op_begins_a_call_of_a_lane_whose_next_call_is_being_submitted() {
     let client = ClientOptions { classes: vec![0, 0], ..Default::default() };
@@ -146,7 +147,7 @@ fn waker_of_an_op_begins_a_call_of_a_lane_whose_next_call_is_being_submitted() {
             op.cancel();
             let call = client.call(method, b"call").lane(&lane).start().expect("room");
             assert_eq!(*call.wait().expect("an answer"), *b"call");
-            // On a busy machine the op may have ended before.
+            // On a busy machine the op may have ended earlier.
             if waits {
                 let woken = begun.recv_timeout(PATIENCE).expect("the op has ended");
                 assert_eq!(*woken.wait().expect("an answer"), *b"woken");

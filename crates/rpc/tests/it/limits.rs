@@ -10,7 +10,7 @@ use apus_udp::{Access, Request};
 use crate::pair::{Door, echo, pair, pair_with, settings};
 use crate::support::{PATIENCE, host, until};
 
-/// A method whose handler waits at a door, and counts.
+/// Returns a method whose handler counts its calls and waits at a door.
 fn waiting(door: &Arc<Door>) -> (Methods, Arc<AtomicUsize>) {
     let (door, ran) = (Arc::clone(door), Arc::new(AtomicUsize::new(0)));
     let counts = Arc::clone(&ran);
@@ -75,7 +75,7 @@ fn payload_beyond_a_message_is_refused_here_and_an_answer_beyond_it_there() {
     assert_eq!(pair.client.call(long, b"").wait().expect_err("long"), CallError::AnswerTooLong);
 }
 
-/// Ops of the application fill the connection, and a caller tries for so long that the numbers of calls wrap around.
+/// Ops of the application fill the connection, and a caller tries until the numbers of calls have wrapped around.
 #[test]
 fn calls_that_a_full_connection_refuses_do_not_count_for_the_server() {
     let server_host = Arc::new(host(settings()));
@@ -138,7 +138,7 @@ fn cancelled_calls_count_until_a_worker_comes_to_them() {
     }
 }
 
-/// The calls behind one that takes long are run by other workers, although the method took little time before.
+/// Other workers run the calls behind a long one, although the method took little time before.
 #[test]
 fn calls_behind_one_that_takes_longer_than_before_are_run_meanwhile() {
     let door = Door::new();
@@ -156,7 +156,7 @@ fn calls_behind_one_that_takes_longer_than_before_are_run_meanwhile() {
             (0..100).map(|_| pair.client.call(wait, b"").start().expect("room")).collect();
         short.into_iter().for_each(|call| drop(call.wait().expect("an answer")));
     }
-    // They arrive together.
+    // The calls arrive together.
     let [first, second] = [(); 2].map(|()| pair.client.call(wait, b"wait").start().expect("room"));
     let others: Vec<_> =
         (0..50).map(|_| pair.client.call(wait, b"").start().expect("room")).collect();
@@ -166,7 +166,7 @@ fn calls_behind_one_that_takes_longer_than_before_are_run_meanwhile() {
     second.wait().expect("an answer");
 }
 
-/// The remaining time that the handler sees is at most the caller's.
+/// The handler sees at most the caller's remaining time.
 #[test]
 fn deadline_travels_as_remaining_time() {
     let methods = Methods::new().with("remaining", |call| {
@@ -216,7 +216,7 @@ fn deadline_of_a_future_passes_without_a_runtime() {
     door.open();
 }
 
-/// A handler that runs until it is told to stop.
+/// Returns a method whose handler runs until it is told to stop.
 fn patient() -> (Methods, Arc<AtomicUsize>, Arc<AtomicBool>) {
     let (begun, stopped) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicBool::new(false)));
     let (begins, stops) = (Arc::clone(&begun), Arc::clone(&stopped));
@@ -301,7 +301,7 @@ fn future_of_a_handler_is_dropped_when_its_call_is_cancelled() {
     assert!(dropped.load(Ordering::SeqCst));
 }
 
-/// A handler whose call has ended does not begin, not even the part of it that returns the future.
+/// If a call has ended, its handler does not begin; this includes the part that returns the future.
 #[test]
 fn asynchronous_handler_does_not_begin_after_its_call_was_cancelled() {
     let (door, begun) = (Door::new(), Arc::new(AtomicUsize::new(0)));

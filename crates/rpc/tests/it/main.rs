@@ -1,4 +1,4 @@
-//! Calls between hosts on the loopback interface.
+//! Integration tests: calls between hosts on the loopback interface.
 
 #[path = "../../../udp/tests/support/mod.rs"]
 mod support;

@@ -29,12 +29,12 @@ pub fn pair_with(methods: Methods, server: ServerOptions, client: &ClientOptions
     Pair { client: client.expect("connected"), server, client_host, server_host }
 }
 
-/// A method that returns its payload.
+/// Returns a method that returns its payload.
 pub fn echo() -> Methods {
     Methods::new().with("echo", |call| Ok(call.payload().clone()))
 }
 
-/// A door that handlers wait at until a test opens it.
+/// A door at which handlers wait until a test opens it.
 #[derive(Default)]
 pub struct Door {
     state: Mutex<(bool, usize)>,
@@ -55,14 +55,14 @@ impl Door {
         assert!(!state.expect("no panic").1.timed_out(), "the door stays closed");
     }
 
-    /// Waits until as many handlers have come to the door.
+    /// Waits until `count` handlers have arrived at the door.
     pub fn wait_for(&self, count: usize) {
         let state = self.state.lock().expect("no panic");
         let state = self.changed.wait_timeout_while(state, PATIENCE, |state| state.1 < count);
         assert!(!state.expect("no panic").1.timed_out(), "fewer than {count} handlers came");
     }
 
-    /// Returns the number of handlers that have come to the door.
+    /// Returns the number of handlers that have arrived at the door.
     pub fn came(&self) -> usize {
         self.state.lock().expect("no panic").1
     }

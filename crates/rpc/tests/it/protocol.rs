@@ -1,4 +1,4 @@
-//! Peers that do not keep to the protocol.
+//! Peers that break the protocol.
 
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, mpsc};
@@ -79,7 +79,7 @@ fn client_that_breaks_the_protocol_is_disconnected_while_a_call_of_it_runs() {
     assert_eq!(server.metrics().malformed.load(Ordering::Relaxed), 1);
 }
 
-/// It goes on calling, so that its answers would pile up.
+/// The client continues to call, so its answers would accumulate.
 #[test]
 fn client_that_takes_no_answers_is_served_no_longer() {
     let mut config = settings();
@@ -97,7 +97,7 @@ fn client_that_takes_no_answers_is_served_no_longer() {
     let mut turn = 0;
     while !refused() {
         let call = Request::message(encode(&request(0, turn), b"x"));
-        // The server closes the connection after the answers that the transport has, which the client does not take.
+        // The server closes the connection after the answers in the transport, which the client does not receive.
         match connection.submit(call) {
             Ok(op) => drop(op.wait()),
             Err(error) => assert_eq!(error, SubmitError::Ended(End::ClosedByPeer)),
@@ -105,11 +105,11 @@ fn client_that_takes_no_answers_is_served_no_longer() {
         turn += 1;
         until("it is answered", || answered() == u64::from(turn) || refused());
     }
-    // The transport has 4 answers. Two more wait when the 7th call arrives, and the client has one place.
+    // The transport has 4 answers. Two more wait when the 7th call arrives, and the client has one slot.
     assert!((7..16).contains(&turn), "{turn} calls");
 }
 
-/// A client that numbers the calls of a lane as no client does.
+/// The client numbers the calls of a lane in a way that the protocol forbids.
 #[test]
 fn client_that_repeats_a_number_of_a_lane_is_disconnected() {
     let [server_host, client_host] = [(); 2].map(|()| Arc::new(host(settings())));
@@ -129,7 +129,7 @@ fn client_that_repeats_a_number_of_a_lane_is_disconnected() {
     assert!(server.drain(PATIENCE), "the calls that waited do not count any more");
 }
 
-/// A region as large as can be written in a grant.
+/// The region has the largest size that a grant can express.
 #[test]
 fn body_of_an_impossible_size_ends_its_call_only() {
     let [server_host, client_host] = [(); 2].map(|()| Arc::new(host(settings())));
@@ -154,7 +154,7 @@ fn body_of_an_impossible_size_ends_its_call_only() {
     send(&connection, encode(&header, b""));
     let advance = |position| Header::Advance { id, position, progress: Progress::More };
     send(&connection, encode(&advance(8), b""));
-    // More than the region has.
+    // A position beyond the end of the region.
     send(&connection, encode(&advance(u64::MAX - 1), b""));
     loop {
         match receive(&connection) {
@@ -165,8 +165,8 @@ fn body_of_an_impossible_size_ends_its_call_only() {
     }
 }
 
-/// A client that uses the place of a call again without reading the answer's body to its end, or gives up the next call there
-/// before it begins it.
+/// The client reuses the slot of a call without reading the answer's body to its end, or gives up the next call in the slot
+/// before it begins that call.
 #[test]
 fn handler_that_makes_a_body_is_told_when_the_next_call_has_its_place() {
     let next = CallId { slot: 0, turn: 1 };

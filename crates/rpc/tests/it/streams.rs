@@ -1,4 +1,4 @@
-//! Handlers that go on after they have answered by the head of a body.
+//! Handlers that continue after they have answered with the head of a body.
 
 use std::future::poll_fn;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -20,7 +20,8 @@ impl Drop for Told {
     }
 }
 
-/// A method whose handler answers by the head of a body and runs until it is told to give up, and whether it was.
+/// Returns methods whose handler answers with the head of a body and runs until it is told to give up. The flags show whether
+/// it was told.
 fn endless() -> [(Methods, Arc<AtomicBool>); 2] {
     let [flag, of_future] = [(); 2].map(|()| Arc::new(AtomicBool::new(false)));
     let told = Arc::clone(&flag);
@@ -30,7 +31,7 @@ fn endless() -> [(Methods, Arc<AtomicBool>); 2] {
         told.store(true, Ordering::SeqCst);
         Ok(Reply::streamed())
     });
-    // Somebody has the waker, so that the future stays as long as the server keeps it.
+    // The test holds the waker, so the future exists as long as the server keeps it.
     let (told, wakers) = (Arc::clone(&of_future), Arc::new(Mutex::new(Vec::new())));
     let future = Methods::new().with_async("endless", move |mut call: Incoming| {
         let (told, wakers) = (Told(Arc::clone(&told)), Arc::clone(&wakers));
@@ -48,7 +49,7 @@ fn endless() -> [(Methods, Arc<AtomicBool>); 2] {
     [(blocking, flag), (future, of_future)]
 }
 
-/// Calls both kinds of handlers with a deadline, and expects that they are told after `ends`.
+/// Calls both kinds of handlers with a deadline, and expects that they are told to give up after `ends`.
 fn is_told(deadline: Option<Duration>, ends: impl Fn(Option<Response>, Pair)) {
     for (methods, told) in endless() {
         let pair = pair(methods);
@@ -57,7 +58,7 @@ fn is_told(deadline: Option<Duration>, ends: impl Fn(Option<Response>, Pair)) {
         if let Some(deadline) = deadline {
             call = call.deadline(deadline);
         }
-        // The deadline may pass before.
+        // The deadline may pass before the answer arrives.
         let answer = call.wait().ok();
         assert!(answer.is_some() || deadline.is_some());
         assert!(deadline.is_some() || !told.load(Ordering::SeqCst));
@@ -66,7 +67,7 @@ fn is_told(deadline: Option<Duration>, ends: impl Fn(Option<Response>, Pair)) {
     }
 }
 
-/// Keeps what the test has until it is over.
+/// Keeps a value until the test has ended.
 fn keep<T>(kept: &Mutex<Vec<T>>, value: T) {
     kept.lock().expect("no panic").push(value);
 }
@@ -97,7 +98,7 @@ fn handler_that_has_streamed_is_told_when_its_connection_ends() {
     });
 }
 
-/// The answer was waited for by a blocking call, and its body is not. The handler does not give up.
+/// A blocking call has waited for the answer, and no call waits for its body. The handler does not give up by itself.
 #[test]
 fn deadline_of_a_body_passes_in_a_future() {
     let streams = Arc::new(Mutex::new(Vec::new()));
@@ -108,7 +109,7 @@ fn deadline_of_a_body_passes_in_a_future() {
     });
     let pair = pair(methods);
     let method = pair.client.method("endless").expect("the method");
-    // The head arrives before the deadline, sooner or later.
+    // With a growing deadline, the head eventually arrives in time.
     let answer = (1..).find_map(|n| {
         pair.client.call(method, b"").deadline(Duration::from_millis(50 * n)).wait().ok()
     });
@@ -118,7 +119,7 @@ fn deadline_of_a_body_passes_in_a_future() {
     streams.lock().expect("no panic").clear();
 }
 
-/// The handler has answered by the head of a body, reads no byte of the request's, and its server is dropped.
+/// The handler has answered with the head of a body, reads no byte of the request's body, and its server is dropped.
 #[test]
 fn writer_of_a_request_that_was_answered_is_told_when_its_connection_ends() {
     let methods = Methods::new().with("endless", |call| {
@@ -141,7 +142,7 @@ fn writer_of_a_request_that_was_answered_is_told_when_its_connection_ends() {
     assert!(matches!(end, Err(BodyError::Ended(_))), "{end:?}");
 }
 
-/// The client has read all, and its next call has the same place: the handler still runs to its end.
+/// The client has read the whole body, and its next call has the same slot. The handler still runs to its end.
 #[test]
 fn handler_whose_body_was_read_runs_to_its_end() {
     let (ended, dropped) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicBool::new(false)));

@@ -58,7 +58,7 @@ pub(crate) enum Kind {
 }
 
 impl Kind {
-    /// The keys of the table that it is, or of each of the tables.
+    /// Returns the keys of the table, or of each table of the list.
     pub(crate) fn keys(&self) -> Option<&'static Keys> {
         match self {
             Self::Table(keys) | Self::TextOrTable(keys) | Self::Tables(keys) => Some(keys),

@@ -1,4 +1,4 @@
-//! The declarations as JSON, from which other languages make their classes.
+//! The declarations as JSON, from which other languages generate their classes.
 
 use apus_algorithms::Registry;
 use apus_cc::{AlgorithmInfo, ParamInfo};

@@ -1,7 +1,6 @@
-//! The keys of scenarios, each declared once with name, kind of value, range, default and meaning. The
-//! reader refuses undeclared keys and values outside the range; the effective configuration, the
-//! reference page and the JSON Schema follow from the declarations. Each declaration is in the file that
-//! reads its table.
+//! The keys of scenarios, each declared once with name, kind of value, range, default and meaning. The reader
+//! refuses undeclared keys and values outside the range. The effective configuration, the reference page and
+//! the JSON Schema are generated from the declarations. Each declaration is in the file that reads its table.
 
 mod explain;
 mod kind;
@@ -103,7 +102,7 @@ impl Key {
         Self { range: Range::Above(0.0, high), ..self }
     }
 
-    /// The words that its value can be; none if it is of another kind.
+    /// Returns the words that the value of the key can be; empty for keys of another kind.
     pub(super) fn words(&self) -> &'static [&'static str] {
         match self.kind {
             Kind::Word(words) => words,
@@ -111,7 +110,7 @@ impl Key {
         }
     }
 
-    /// The default as a value of a scenario.
+    /// Returns the default as a value of a scenario.
     pub(super) fn default_value(&self) -> Option<Value> {
         (!self.default.is_empty()).then(|| match self.kind {
             Kind::Count | Kind::Number => match self.default.parse() {
@@ -135,8 +134,8 @@ impl Keys {
         Self { own: &[], kinds: &[], others: Some(kind) }
     }
 
-    /// Returns the keys that `table` may have: its own, and those of its kind. A table without one of the
-    /// declared kinds has those of all.
+    /// Returns the keys that `table` may have: its own keys, and those of its kind. A table without one of the
+    /// declared kinds has the keys of all kinds.
     pub(super) fn of_table(&self, table: &Table) -> impl Iterator<Item = &'static Key> {
         let word = match table.get("kind").map(|node| &node.value) {
             Some(Value::Text(word)) => self.kinds.iter().position(|kind| kind.name == word),
@@ -146,7 +145,7 @@ impl Keys {
         self.own.iter().chain(kinds.iter().flat_map(|kind| kind.keys))
     }
 
-    /// Returns the declaration of a key of `table`, or that of another kind.
+    /// Returns the declaration of a key of `table`, or the declaration of that key in another kind.
     pub(super) fn find(&self, name: &str, table: &Table) -> Option<&'static Key> {
         let of_kinds = self.kinds.iter().flat_map(|kind| kind.keys);
         self.of_table(table).chain(of_kinds).find(|key| key.name == name)

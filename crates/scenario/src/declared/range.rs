@@ -1,4 +1,4 @@
-//! Ranges of values: the reader checks them, the reference page and the JSON Schema state them.
+//! Ranges of values, which the reader checks, and the reference page and the JSON Schema state.
 
 use serde_json::{Map, Value, json};
 

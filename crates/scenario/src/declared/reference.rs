@@ -24,7 +24,7 @@ pub(crate) fn reference(heading: &str, root: &Keys) -> String {
     text
 }
 
-/// Writes the table that a key is, if it is one.
+/// Writes the table of a key, if its value is a table.
 fn write_below(text: &mut String, path: &str, key: &Key) {
     if let Some(keys) = key.kind.keys() {
         let list = matches!(key.kind, Kind::Tables(_));

@@ -46,7 +46,7 @@ pub struct Shown {
     pub upper: Option<f64>,
     /// Unit of all numbers here.
     pub unit: String,
-    /// Least accepted value.
+    /// Smallest accepted value.
     pub low: Option<f64>,
     /// Largest accepted value.
     pub high: Option<f64>,
@@ -89,7 +89,7 @@ impl Data<'_> {
         let few = self.too_few(check, runs);
         let measured = median.and_then(Bounds::value).filter(|_| few.is_none());
         let open = median.filter(|_| measured.is_none() && few.is_none());
-        // The spread of a median that is known may reach to seeds that are not.
+        // A median may be known although the values of some seeds are not.
         let values: Option<Vec<f64>> = bounds.into_iter().map(Bounds::value).collect();
         let values = values.unwrap_or_default();
         let finite = |value: f64| value.is_finite().then_some(value);
@@ -228,7 +228,8 @@ fn of_known(values: &[Bounds], of: impl Fn(&[f64]) -> Option<f64>) -> Option<Bou
     }
 }
 
-/// "12 of 4000 ops had not ended, the oldest of them after 19000.0 us", of the distribution that `path` is in.
+/// Returns "12 of 4000 ops had not ended, the oldest of them after 19000.0 us", for the distribution that
+/// contains `path`.
 #[must_use]
 pub fn describe_unfinished(summary: &Value, path: &str) -> String {
     let parent = path.rsplit_once('.').map_or("", |(parent, _)| parent);

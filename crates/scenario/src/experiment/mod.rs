@@ -16,7 +16,7 @@ use crate::{Check, Scenario, Setup};
 use apus_sim::Watch;
 use apus_sim::summary::Summary;
 
-/// Seeds in quick mode.
+/// Number of seeds in quick mode.
 pub const QUICK_SEEDS: u64 = 1;
 
 /// The result of an experiment.
@@ -48,7 +48,7 @@ impl Experiment {
 /// The results do not depend on the number of threads. Any of the threads may report progress.
 ///
 /// # Errors
-/// The first run that fails or is ended by `watch` before its time, by name, and why.
+/// The name of the first run that failed or that `watch` ended early, and the reason.
 pub fn run(
     scenario: &Scenario,
     seeds: u64,
@@ -60,7 +60,7 @@ pub fn run(
     collect(scenario, results.into_iter().map(Some).collect())
 }
 
-/// The runs of an experiment seed by seed, so that one that is interrupted has some seeds complete.
+/// Returns the runs of an experiment seed by seed, so that an interrupted experiment has some complete seeds.
 #[must_use]
 pub fn setups(scenario: &Scenario, seeds: u64) -> Vec<Setup> {
     let of_seed = |index: u64| {
@@ -73,11 +73,11 @@ pub fn setups(scenario: &Scenario, seeds: u64) -> Vec<Setup> {
     (0..seeds).flat_map(of_seed).collect()
 }
 
-/// Judges the results of [`setups`], `None` where a run was not finished: over the first seeds of
-/// which every run was.
+/// Judges the results of [`setups`]; `None` stands for an unfinished run. Only the first seeds of which every
+/// run was finished count.
 ///
 /// # Errors
-/// The first run that failed or ended before its time, by name, and why.
+/// The name of the first run that failed or ended early, and the reason.
 pub fn collect(
     scenario: &Scenario,
     results: Vec<Option<Result<Summary, String>>>,
@@ -103,7 +103,7 @@ pub fn collect(
     }
 }
 
-/// Holds the summaries of a scenario's runs, by run and then by seed, against its checks.
+/// Compares the summaries of a scenario's runs, by run and then by seed, with its checks.
 #[must_use]
 pub fn judge(scenario: &Scenario, summaries: Vec<Vec<Summary>>) -> Experiment {
     let json: Vec<Vec<Value>> = summaries

@@ -25,14 +25,14 @@ pub struct Step {
 pub enum Threads {
     /// This many.
     Exactly(u32),
-    /// As many as shorten the run (`Plan::threads_worth`) and have a core of their own (`apus_sim::cores::free`), at
-    /// most this many.
+    /// As many threads as shorten the run (`Plan::threads_worth`) and have their own core
+    /// (`apus_sim::cores::free`), at most this many.
     Worth(u32),
 }
 
-/// Runs all, at most `side_by_side` at a time, each on `threads`; the results are in
-/// the order of `setups` and do not depend on either number. Failures name their run. `watch` may end
-/// them before their time; a run that it has ended before its start is a failure.
+/// Runs all setups, at most `side_by_side` at a time, each on `threads`. The results are in the order of
+/// `setups` and depend on neither number. Failures name their run. `watch` may end runs early; a run that it
+/// ended before its start is a failure.
 pub fn run_all(
     setups: &[Setup],
     side_by_side: NonZeroUsize,
@@ -99,10 +99,10 @@ pub fn run_plan(
     simulation.run(name, &mut |_| {}).map_err(|e| e.to_string())
 }
 
-/// How the message of a run ends that was interrupted before it began.
+/// End of the message of a run that was interrupted before it began.
 pub const NOT_STARTED: &str = "interrupted before it began";
 
-/// Returns `true` if a request ended a run, or kept it from beginning. A run that the watchdog ended has failed.
+/// Returns `true` if a request ended a run or prevented its start. A run that the watchdog ended has failed.
 #[must_use]
 pub fn is_interrupted(result: &Result<Summary, String>) -> bool {
     match result {

@@ -1,10 +1,10 @@
-//! Checks held against their bands.
+//! Comparison of checks with their bands.
 
 use serde::Serialize;
 
 use super::measure::Shown;
 
-/// Seeds of an experiment in full: enough that a median is not one run's luck.
+/// Number of seeds of a full experiment: enough that the median does not depend on a single run.
 pub const FULL_SEEDS: u64 = 5;
 
 /// The verdict on a check.

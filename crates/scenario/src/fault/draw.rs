@@ -7,7 +7,7 @@ use apus_units::{Span, Time};
 use super::{FaultSpec, Repeat};
 use crate::set::Topology;
 
-/// Returns the faults of each direction of each link, of a run that ends at `end` with its drain.
+/// Returns the faults of each direction of each link. The run ends at `end`, its drain included.
 pub(crate) fn plan_faults(
     specs: &[FaultSpec],
     topology: &Topology,

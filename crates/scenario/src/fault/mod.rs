@@ -15,7 +15,7 @@ use names::Units;
 pub(super) use draw::plan_faults;
 pub(super) use read::{Limits, read_faults};
 
-/// Whether times are as given, or random with these means.
+/// Whether the times are fixed, or random with the given means.
 const SPACINGS: [(&str, bool); 2] = [("fixed", false), ("random", true)];
 
 /// Keys of `fault`.
@@ -62,7 +62,7 @@ pub(super) struct FaultSpec {
     units: Units,
 }
 
-/// A fault that comes again.
+/// A fault that repeats.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Repeat {
     lasts: Span,

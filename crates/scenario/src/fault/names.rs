@@ -10,9 +10,9 @@ use crate::setup::Setup;
 /// Things that fail as a whole: the egress ports of each, in ascending order.
 pub(super) type Units = Vec<Vec<PortId>>;
 
-/// The ports of each link that `text` names, in ascending order, and the name as it is
-/// written back: one port per link, or with `<->` both. Of parallel links that are named without a
-/// wildcard, the first.
+/// Returns the ports of each link that `text` names, in ascending order, and the name as it is written back:
+/// one port per link, or both with `<->`. Of parallel links that are named without a wildcard, only the first
+/// counts.
 pub(super) fn find_links(topology: &Topology, text: &str) -> Result<(String, Units), String> {
     let (ends, both) = match text.split_once("<->") {
         Some(ends) => (Some(ends), true),
@@ -48,7 +48,7 @@ pub(super) fn find_links(topology: &Topology, text: &str) -> Result<(String, Uni
     Ok((format!("{from} {arrow} {to}"), links))
 }
 
-/// The ports of all links of each switch that `text` names, in both directions.
+/// Returns the ports of all links of each switch that `text` names, in both directions.
 pub(super) fn find_switches(topology: &Topology, text: &str) -> Result<(String, Units), String> {
     let text = text.trim();
     let ports = |node: Node| -> Vec<PortId> {
@@ -142,8 +142,8 @@ mod tests {
 
     use super::{find_links, find_switches};
 
-    /// Two leaves with a host each, two spines; leaf 0 has two links to spine 0. Link `l` has the
-    /// ports `2 l` upwards, from the first node, and `2 l + 1` back.
+    /// Two leaves with a host each, two spines; leaf 0 has two links to spine 0. Link `l` has port `2 l` from
+    /// the first node upwards, and port `2 l + 1` back.
     fn topology() -> Topology {
         let names = ["leaf 0", "leaf 1", "spine 0", "spine 1"];
         let switch = |index| Node::Switch(SwitchId::new(index));

@@ -11,10 +11,11 @@ use crate::classes::Class;
 use crate::section::{Section, Setting};
 use crate::set::Topology;
 
-/// Most faults of one table, by their mean number. Rationale: each is an instant at which the whole run stops.
+/// Maximum mean number of faults of one table. Rationale: each fault is an instant at which the whole run
+/// stops.
 const MAX_FAULTS: u64 = 100_000;
 
-/// What a fault is checked against.
+/// The properties of the run with which a fault is checked.
 pub(crate) struct Limits<'a> {
     /// Length of the run.
     pub(crate) duration: Span,
@@ -60,9 +61,9 @@ pub(crate) fn read_faults(
     complete.then_some(faults)
 }
 
-/// Returns `true` if two faults may change the same property of a port at the same time. Links that are down
-/// for several reasons are up again when all have ended; two tables that say so of the same link are a
-/// mistake only if both name it.
+/// Returns `true` if two faults may change the same property of a port at the same time. A link that is down
+/// for several reasons is up again when all of them have ended. Two faults that take the same link down are a
+/// mistake only if both tables name the link.
 fn overlap(fault: &FaultSpec, other: &FaultSpec) -> bool {
     let property = |fault: &FaultSpec| match fault.kind {
         FaultKind::Down => 0,
@@ -117,7 +118,7 @@ fn read_fault(table: &Section<'_>, topology: &Topology, limits: &Limits<'_>) -> 
     Some(FaultSpec { name, is_switch, at, until, kind, repeat, choice, units })
 }
 
-/// Finds what the text of a key names.
+/// Finds the links or switches that the text of a key names.
 fn find(
     table: &Section<'_>,
     key: &'static str,
@@ -165,7 +166,7 @@ fn read_kind(table: &Section<'_>) -> Option<FaultKind> {
     })
 }
 
-/// Reads which of the units that match fail.
+/// Reads the choice of the units that fail among those that match.
 fn read_choice(table: &Section<'_>, units: usize) -> Option<Choice> {
     let share: Option<f64> = table.get("share");
     if share.is_some() {
@@ -185,7 +186,7 @@ fn read_choice(table: &Section<'_>, units: usize) -> Option<Choice> {
     Some(Choice { count: count.max(1) as usize, keep_paths: table.get_or_default("keep_paths") })
 }
 
-/// Reads whether the fault comes again, within a time `of_each` of as many links or switches as are `chosen`.
+/// Reads whether the fault repeats. `of_each` is the time of each link or switch, and `chosen` their number.
 /// The outer `None` means that an error was reported.
 fn read_repeat(table: &Section<'_>, of_each: Span, chosen: u64) -> Option<Option<Repeat>> {
     if table.node("every").is_none() {
@@ -206,7 +207,8 @@ fn read_repeat(table: &Section<'_>, of_each: Span, chosen: u64) -> Option<Option
     Some(Some(Repeat { lasts, every, is_random }))
 }
 
-/// Notes what does not hold a packet on a slow link: the memory of a port, the limit of a class, or that of credits.
+/// Reports each limit that cannot hold a packet on a slow link: the memory of a port, the limit of a class, or
+/// that of credits.
 fn check_memory(
     table: &Section<'_>,
     topology: &Topology,

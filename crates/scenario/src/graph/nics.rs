@@ -9,7 +9,7 @@ use super::GraphSpec;
 use crate::import::{End, Servers};
 use crate::section::{Section, Setting};
 
-/// Reads the NICs of each host and the network within hosts; those of `servers` are stated by the file.
+/// Reads the NICs of each host and the network within hosts; for `servers`, the file states them.
 pub(super) fn read(
     section: &Section<'_>,
     mut graph: GraphSpec,
@@ -75,7 +75,7 @@ fn nics(graph: &GraphSpec, count: u32) -> Result<Nics, String> {
         ));
     }
     let of_nic = of_first / count;
-    // By host and NIC: the groups of switches that it has a port on, in the order of the links.
+    // By host and NIC: the groups of switches to which it has a port, in the order of the links.
     let groups = graph.joined_switches();
     let mut places = vec![0_u32; graph.hosts as usize];
     let mut reached = vec![BTreeSet::new(); (graph.hosts * count) as usize];

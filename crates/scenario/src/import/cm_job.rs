@@ -1,13 +1,15 @@
 //! htsim's connection matrices (.cm) as jobs: flows that triggers start.
 //!
-//! A node is a rank, a connection a send and a receive. Between the end of one and the start of another:
-//! * A flow whose sender sent or received the flow before waits for that send or receive.
+//! A node is a rank; a connection is a send and a receive. Between the end of one flow and the start of
+//! another:
+//! * A flow whose sender sent or received the previous flow waits for that send or receive.
 //! * Otherwise the rank where the trigger is activated sends a message of 1 B to the flow's sender. deviation: in htsim
 //!   triggers take no time.
-//! * A send is done when the job says (`done`). deviation: in htsim a flow that a `send_done_trigger` of its receiver
-//!   starts waits for the acknowledgement too; here it starts when the message has arrived.
-//! * `recv_done_trigger` is activated when the message has arrived, which htsim's documentation means; csg-htsim never
-//!   activates it.
+//! * A send is done at the time that the job sets (`done`). deviation: in htsim a flow that a
+//!   `send_done_trigger` of its receiver starts also waits for the acknowledgement; here it starts when the
+//!   message has arrived.
+//! * `recv_done_trigger` is activated when the message has arrived, as htsim's documentation defines; csg-htsim
+//!   never activates it.
 //! * The k-th activation of a `multishot` is that of the k-th connection of the file that activates it. deviation: in
 //!   htsim it is the k-th in time; both are equal if equal flows end in the order of their start.
 
@@ -19,7 +21,7 @@ use apus_units::{Span, shorten, suggestion};
 use super::htsim::TWICE;
 use super::text::{ImportError, MAX_RANKS, content, number, time, wrong};
 
-/// What starts a flow.
+/// The start of a flow.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Start {
     At(Span),
@@ -58,16 +60,16 @@ struct Matrix {
     triggers: BTreeMap<u32, (usize, Kind)>,
 }
 
-/// Most connections of a file.
+/// Maximum number of connections of a file.
 const MAX_FLOWS: usize = 5_000_000;
-/// Most activations that the flows of a file wait for. Rationale: each may be a message, so two operations of about
-/// 100 B.
+/// Maximum number of activations for which the flows of a file wait. Rationale: each may be a message, so two
+/// operations of about 100 B.
 const MAX_WAITS: u64 = 10_000_000;
 
 /// Reads a connection matrix as a job.
 ///
 /// # Errors
-/// With line and remedy.
+/// An error with line and remedy.
 pub fn parse_job(text: &str) -> Result<Graph, ImportError> {
     let matrix = Matrix::parse(text)?;
     let starts = matrix.starts()?;
@@ -163,7 +165,7 @@ impl Matrix {
         Ok(())
     }
 
-    /// Returns the activations that each flow waits for.
+    /// Returns the activations for which each flow waits.
     fn starts(&self) -> Result<Vec<Vec<Activation>>, ImportError> {
         let mut activations: BTreeMap<u32, Vec<Activation>> = BTreeMap::new();
         let mut started: BTreeMap<u32, Vec<usize>> = BTreeMap::new();
@@ -311,7 +313,7 @@ impl Matrix {
         Graph::new(programs.into_iter().map(ProgramBuilder::finish).collect::<Result<_, _>>()?)
     }
 
-    /// Adds a computation on a stream of its own up to each time at which flows of a rank start.
+    /// Adds a computation on a separate stream up to each time at which flows of a rank start.
     fn delays(
         &self,
         programs: &mut [ProgramBuilder],
@@ -357,7 +359,7 @@ fn parse_flow(line: usize, pair: &str, rest: &[&str], nodes: u32) -> Result<Flow
     let mut words = rest.iter().peekable();
     while let Some(key) = words.next() {
         match *key {
-            // Without effect in htsim too.
+            // The key has no effect in htsim either.
             "addon" => continue,
             "msg" => {
                 is_message = true;

@@ -13,10 +13,10 @@ use apus_units::shorten;
 /// The only header.
 pub const HEADER: &str = "start_us,from,to,bytes";
 
-/// Reads it.
+/// Reads traffic from a CSV text.
 ///
 /// # Errors
-/// With line and remedy.
+/// An error with line and remedy.
 pub fn parse_traffic(text: &str) -> Result<Traffic, ImportError> {
     let mut lines = content(text);
     check_header(lines.next())?;
@@ -65,10 +65,10 @@ pub(crate) fn parse_row(line: usize, row: &str) -> Result<Message, ImportError> 
     Ok(message)
 }
 
-/// Reads digits with up to six behind a point, as almost all times are written; `None`: they are not.
+/// Reads digits with at most six decimal places, the form of almost all times; `None` for another form.
 fn microseconds(text: &str) -> Option<Span> {
     let (whole, fraction) = text.split_once('.').unwrap_or((text, ""));
-    // 12 digits of microseconds are 18 of picoseconds.
+    // 12 digits of microseconds are 18 digits of picoseconds.
     if whole.is_empty() || whole.len() > 12 || fraction.len() > 6 || text.ends_with('.') {
         return None;
     }
@@ -90,7 +90,7 @@ fn words(line: &str) -> impl Iterator<Item = &str> {
     line.split(',').map(str::trim)
 }
 
-/// Writes messages so that they read back.
+/// Writes messages in the form that [`parse_traffic`] reads.
 #[must_use]
 pub fn render<'a>(messages: impl Iterator<Item = &'a Message>) -> String {
     let mut text = format!("{HEADER}\n");
@@ -112,7 +112,7 @@ mod tests {
     use super::{microseconds, parse_traffic, render};
     use apus_units::Span;
 
-    /// The short form of times means what the general form means, or leaves the text to it.
+    /// The reader of the short form of times agrees with the general reader, or leaves the text to it.
     #[test]
     fn times_are_those_of_quantities() {
         for text in ["0", "7", "12.5", "0.000001", "00.10", "999999999999.999999", "86400000000"] {

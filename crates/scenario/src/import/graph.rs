@@ -13,25 +13,27 @@ pub struct Graph {
     pub links: Vec<GraphLink>,
     /// Time that a packet takes in a switch.
     pub pipeline_latency: Span,
-    /// What the file has and the topology has not, as a sentence.
+    /// Elements of the file that the topology leaves out, as a sentence.
     pub left_out: Option<String>,
-    /// The servers whose GPUs the hosts are, or why GPUs form none, if the file has NVSwitches.
+    /// If the file has NVSwitches: the servers whose GPUs are the hosts, or the reason why the GPUs form no
+    /// servers.
     pub servers: Option<Result<Servers, String>>,
 }
 
-/// Servers of GPUs: each `gpus` hosts in a row are one, with a network among themselves.
+/// Servers of GPUs: `gpus` consecutive hosts form a server with an internal network.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Servers {
     /// GPUs of a server.
     pub gpus: u32,
-    /// Rate of a GPU in the network within its server, each way.
+    /// Rate of a GPU in the network within its server, in each direction.
     pub rate: Rate,
     /// Propagation delay from GPU to GPU.
     pub delay: Span,
 }
 
 impl Graph {
-    /// Returns the graph with a host for each server, whose first ports are those of its first GPU and so on.
+    /// Returns the graph with a host for each server. The first ports of a host are those of its first GPU, and
+    /// so on.
     ///
     /// # Errors
     /// If the file has no servers, or GPUs have different numbers of links.
@@ -48,7 +50,7 @@ impl Graph {
         let gpu = |link: &GraphLink| match (link.a, link.b) {
             (End::Host(a), End::Switch(_)) => a,
             (End::Switch(_), End::Host(b)) => b,
-            // Links between GPUs are none of a NIC.
+            // Links between GPUs do not belong to a NIC.
             (End::Host(_), End::Host(_)) | (End::Switch(_), End::Switch(_)) => u32::MAX,
         };
         self.links.sort_by_key(gpu);
@@ -77,9 +79,9 @@ impl Graph {
 /// An end of a link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum End {
-    /// A host, by its place in [`Graph::hosts`].
+    /// A host, by its index in [`Graph::hosts`].
     Host(u32),
-    /// A switch, by its place in [`Graph::switches`].
+    /// A switch, by its index in [`Graph::switches`].
     Switch(u32),
 }
 
@@ -90,11 +92,11 @@ pub struct GraphLink {
     pub a: End,
     /// The other end.
     pub b: End,
-    /// Bits per time, each way.
+    /// Rate in each direction.
     pub rate: Rate,
-    /// Propagation delay, each way.
+    /// Propagation delay in each direction.
     pub delay: Span,
 }
 
-/// Most links of a topology.
+/// Maximum number of links of a topology.
 pub(crate) const MAX_LINKS: u64 = 1_000_000;

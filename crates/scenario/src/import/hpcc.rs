@@ -1,5 +1,5 @@
-//! The HPCC simulator's topology.txt and flow.txt, and its fct.txt (alibaba-edu's
-//! High-Precision-Congestion-Control, and its forks), and the topologies of SimAI, which is one of them.
+//! The files topology.txt, flow.txt and fct.txt of the HPCC simulator (alibaba-edu's
+//! High-Precision-Congestion-Control and its forks), and the topologies of SimAI, one of the forks.
 //!
 //! topology.txt: `nodes switches links`, then the switches' node numbers, then per link
 //! `a b rate delay error_rate`. SimAI's first line is `nodes gpus_per_server nvswitches switches links gpu_type`; the
@@ -24,7 +24,7 @@ use apus_units::shorten;
 /// Reads a flow.txt. Priority groups and ports have no meaning here: a workload has one class.
 ///
 /// # Errors
-/// With line and remedy.
+/// An error with line and remedy.
 pub fn parse_traffic(text: &str) -> Result<Traffic, ImportError> {
     let mut lines = content(text);
     let (first_line, first) = lines.next().unwrap_or((1, ""));
@@ -71,7 +71,7 @@ fn seconds(line: usize, word: &str) -> Result<Span, ImportError> {
 /// Reads a topology.txt.
 ///
 /// # Errors
-/// With line and remedy.
+/// An error with line and remedy.
 pub fn parse_topology(text: &str) -> Result<Graph, ImportError> {
     let mut lines = content(text).peekable();
     let (first_line, first) = lines.next().unwrap_or((1, ""));
@@ -126,7 +126,7 @@ pub fn parse_topology(text: &str) -> Result<Graph, ImportError> {
     }
     let hosts: Vec<u32> = (0..nodes).filter(|node| !is_switch.contains(node)).collect();
     let switch_numbers: Vec<u32> = is_switch.difference(&is_nvswitch).copied().collect();
-    // No link of the network between servers ends at an NVSwitch; here it would be the switch after it.
+    // No link of the network between servers ends at an NVSwitch; this search would return the switch after it.
     let end = |node: u32| match hosts.binary_search(&node) {
         Ok(place) => End::Host(place as u32),
         Err(_) => End::Switch(switch_numbers.binary_search(&node).unwrap_or_else(|at| at) as u32),
@@ -232,14 +232,14 @@ pub struct FlowTime {
     pub bytes: u64,
     /// Arrival time of the flow.
     pub start: Span,
-    /// Until its last byte was acknowledged.
+    /// Time until the acknowledgement of the last byte.
     pub took: Span,
     /// Duration of the flow in an empty network.
     pub ideal: Span,
 }
 
-/// First source port of the HPCC simulator (`third.cc`), and the destination port of its flow.txt
-/// files, which its scripts look for.
+/// First source port of the HPCC simulator (`third.cc`), and the destination port of its flow.txt files, for
+/// which its scripts search.
 const PORTS: (u16, u16) = (10_000, 100);
 
 /// Writes fct.txt: `sip dip sport dport bytes start_ns fct_ns ideal_ns` per flow. Addresses are those
@@ -267,8 +267,8 @@ pub fn render_fct(flows: &[FlowTime]) -> String {
     text
 }
 
-/// Returns the flows of a recorded run for [`render_fct`]: each completed op, in the order of
-/// completion. A run that does not come from HPCC's files numbers its nodes as its hosts.
+/// Returns the flows of a recorded run for [`render_fct`]: each completed op, in the order of completion. If a
+/// run does not come from HPCC's files, the node numbers are the host numbers.
 #[must_use]
 pub fn flow_times(recording: &Recording, numbers: Option<&[u32]>) -> Vec<FlowTime> {
     let node = |host: HostId| match numbers {

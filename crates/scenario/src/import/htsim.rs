@@ -12,13 +12,13 @@ use super::text::{ImportError, content, number, wrong};
 use super::traffic::{Message, Traffic};
 use apus_units::shorten;
 
-/// Why a file cannot say the number of nodes again: connections were compared with the first one.
+/// Error of a file that states the number of nodes twice: connections were compared with the first number.
 pub(super) const TWICE: &str = "`Nodes` stands twice; write it once, in front of the connections";
 
 /// Reads a connection matrix.
 ///
 /// # Errors
-/// With line and remedy.
+/// An error with line and remedy.
 pub fn parse_traffic(text: &str) -> Result<Traffic, ImportError> {
     let mut traffic = Traffic::default();
     let mut announced: Option<(usize, usize)> = None;
@@ -159,7 +159,7 @@ impl Tier {
         }
     }
 
-    /// Links side by side to each switch below.
+    /// Returns the number of parallel links to each switch below.
     fn bundle(&self) -> Result<u64, ImportError> {
         match self.values.get("Bundle") {
             None | Some((_, 1..=64)) => Ok(self.or("Bundle", 1)),
@@ -169,7 +169,7 @@ impl Tier {
         }
     }
 
-    /// Reads a latency, 0 if it is not given.
+    /// Reads a latency; 0 if the file does not give it.
     fn latency(&self, key: &str) -> Result<Span, ImportError> {
         match self.values.get(key) {
             None | Some((_, 0..=1_000_000_000)) => Ok(Span::from_ns(self.or(key, 0))),
@@ -188,7 +188,7 @@ impl Tier {
 /// Reads a topology.
 ///
 /// # Errors
-/// With line and remedy.
+/// An error with line and remedy.
 pub fn parse_topology(text: &str) -> Result<Graph, ImportError> {
     let mut head: BTreeMap<&str, (usize, u64)> = BTreeMap::new();
     let mut tiers: Vec<Tier> = Vec::new();
@@ -243,9 +243,9 @@ pub fn parse_topology(text: &str) -> Result<Graph, ImportError> {
     build(nodes_line, nodes, pod, &tiers)
 }
 
-/// The tree that htsim builds: hosts of a pod side by side, `Radix_Down` hosts per switch of tier 0;
-/// each switch of a pod's tier 0 is linked to all of the pod's tier 1; with three tiers, switch j of a
-/// pod's tier 1 is linked to the cores j, j + n, and so on, with n switches of tier 1 in a pod.
+/// Builds htsim's tree. The hosts of a pod are consecutive, with `Radix_Down` hosts per switch of tier 0. Each
+/// tier-0 switch of a pod is linked to all tier-1 switches of the pod. With three tiers, switch j of a pod's
+/// tier 1 is linked to the cores j, j + n, and so on, with n switches of tier 1 in a pod.
 fn build(line: usize, nodes: u64, pod: u64, tiers: &[Tier]) -> Result<Graph, ImportError> {
     let per_tor = tiers[0].need("Radix_Down")?.1;
     let up = tiers[0].need("Radix_Up")?.1;
@@ -350,8 +350,8 @@ fn build(line: usize, nodes: u64, pod: u64, tiers: &[Tier]) -> Result<Graph, Imp
     Ok(graph)
 }
 
-/// Refuses a value of `Oversubscribed` that does not follow from the radixes and speeds; htsim takes it for granted, and refuses
-/// radixes and speeds that do not fit it.
+/// Refuses a value of `Oversubscribed` that does not follow from the radixes and speeds. htsim instead takes
+/// the value as given, and refuses radixes and speeds that do not fit it.
 fn check_oversubscription(tier: &Tier, above: &Tier) -> Result<(), ImportError> {
     let Some((line, factor)) = tier.values.get("Oversubscribed") else { return Ok(()) };
     let [down, up] = [tier.need("Radix_Down")?.1, tier.need("Radix_Up")?.1];

@@ -1,15 +1,16 @@
-//! Jobs in any of the formats that are texts.
+//! Jobs in any of the text formats.
 
 use apus_jobs::{Graph, goal};
 
 use super::text::{content, is_blank};
 use super::{cm_job, simai};
 
-/// Reads a job in any of the formats, identified by the beginning: `num_ranks N` is GOAL, `Nodes N` is a connection
-/// matrix of htsim ([`cm_job`]), a policy such as `HYBRID_TRANSFORMER_FWD_IN_BCKWD` a workload of SimAI ([`simai`]).
+/// Reads a job in any of the formats, identified by the beginning: `num_ranks N` is GOAL, `Nodes N` is a
+/// connection matrix of htsim ([`cm_job`]), and a policy such as `HYBRID_TRANSFORMER_FWD_IN_BCKWD` is a
+/// workload of SimAI ([`simai`]).
 ///
 /// # Errors
-/// In the form of `:LINE: what is wrong`.
+/// An error in the form `:LINE: what is wrong`.
 pub fn parse_job(text: &str) -> Result<Graph, String> {
     let (_, first) = content(text).find(|(_, line)| !line.starts_with("//")).unwrap_or_default();
     let word = first.split_whitespace().next().unwrap_or_default();

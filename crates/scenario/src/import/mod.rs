@@ -1,5 +1,5 @@
-//! Readers of other simulators' files, one format per file. None of them accesses the file system:
-//! they read a text and report errors with the line.
+//! Readers of other simulators' files, one format per file. None of the readers accesses the file system: each
+//! reads a text and reports errors with the line.
 
 pub mod chakra;
 pub mod cm_job;
@@ -27,7 +27,7 @@ impl Traffic {
     /// `Nodes N` is [`htsim`], a number alone is [`hpcc`].
     ///
     /// # Errors
-    /// With line and remedy.
+    /// An error with line and remedy.
     pub fn parse(text: &str) -> Result<Self, ImportError> {
         let first = text.lines().map(str::trim).find(|line| !is_blank(line)).unwrap_or_default();
         if first.starts_with("Nodes") || first.contains("->") {
@@ -52,7 +52,7 @@ impl Graph {
     /// is [`htsim`], a key of YAML or `{` is [`infragraph`].
     ///
     /// # Errors
-    /// With line and remedy.
+    /// An error with line and remedy.
     pub fn parse(text: &str) -> Result<Self, ImportError> {
         let first = text.lines().map(str::trim).find(|line| !is_blank(line)).unwrap_or_default();
         if first.starts_with(|c: char| c.is_ascii_digit()) {

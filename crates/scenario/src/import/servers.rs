@@ -1,4 +1,4 @@
-//! The servers of SimAI's topologies: GPUs in a row that NVSwitches join.
+//! The servers of SimAI's topologies: consecutive GPUs that NVSwitches join.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -6,7 +6,7 @@ use apus_units::{Rate, Span};
 
 use super::graph::Servers;
 
-/// A link between a GPU, by its place among the hosts, and an NVSwitch.
+/// A link between a GPU, by its index among the hosts, and an NVSwitch.
 pub(super) struct NvLink {
     pub(super) line: usize,
     pub(super) gpu: u32,
@@ -15,13 +15,14 @@ pub(super) struct NvLink {
     pub(super) delay: Span,
 }
 
-/// Links of a GPU: their sum, their delay, and the NVSwitches at their other ends.
+/// Links of a GPU: the sum of their rates, their delay, and the NVSwitches at their other ends.
 type OfGpu = (Rate, Span, BTreeSet<u32>);
 
-/// Returns the servers of `gpus` each, of this number of GPUs in all.
+/// Returns the servers: `all` GPUs, `gpus` in each server.
 ///
 /// # Errors
-/// If the last server is not whole, GPUs differ in their links, or NVSwitches join others than the GPUs of one server.
+/// If the last server is not complete, GPUs differ in their links, or NVSwitches join GPUs of different
+/// servers.
 pub(super) fn servers(all: u32, gpus: u32, links: &[NvLink]) -> Result<Servers, String> {
     if !all.is_multiple_of(gpus) {
         return Err(format!("{all} GPUs are not whole servers of {gpus}"));
@@ -70,6 +71,6 @@ pub(super) fn servers(all: u32, gpus: u32, links: &[NvLink]) -> Result<Servers, 
             }
         }
     }
-    // From GPU to GPU there are two links.
+    // A path from GPU to GPU has two links.
     Ok(Servers { gpus, rate, delay: delay.saturating_add(delay) })
 }

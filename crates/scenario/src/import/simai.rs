@@ -1,18 +1,21 @@
 //! SimAI's workload.txt as a job.
 //!
-//! The first line is a policy and pairs of keys and numbers, the second one the number of layers. Then 12 words per
-//! layer follow: name, dependency (without meaning), and for the forward pass, the gradient of the input and that of the
-//! weights each time, communication and bytes, and the time of an update in the end. Times are ns.
+//! The first line is a policy and pairs of keys and numbers, the second line the number of layers. Each layer
+//! then has 12 words: name; dependency (without meaning); for the forward pass, the gradient of the input and
+//! the gradient of the weights each the time, the communication and the bytes; and at the end the time of an
+//! update. Times are in ns.
 //!
-//! * Forward, layer by layer: computation, then communication. Backward, from the last layer on: computation of the
-//!   input's gradient, its communication, computation of the weights' gradient. The communication of the latter runs
-//!   beside what follows. After each communication the rank computes for the time of an update.
-//! * Rank `t + tp * (d + dp * p)` has place t of its tensor group, d of its data group and stage p. An expert group has
-//!   `ep` consecutive places of a data group; ranks at the same place of their expert groups hold the same experts.
-//! * A word without suffix is a collective of the tensor group, or of the data group for the weights; `_EP` is the
-//!   expert group, `_DP_EP` the ranks with the same experts. All are rings, or direct all-to-alls.
-//! * deviation: an unknown word is an error; SimAI takes it as no communication. So are checkpoints, before whose gradients SimAI
-//!   computes activations again.
+//! * Forward, layer by layer: computation, then communication. Backward, from the last layer: computation of
+//!   the input's gradient, its communication, computation of the weights' gradient. The communication of the
+//!   weights' gradient runs in parallel with the following steps. After each communication the rank computes
+//!   for the time of an update.
+//! * Rank `t + tp * (d + dp * p)` has index t in its tensor group, index d in its data group, and stage p. An
+//!   expert group has `ep` consecutive places of a data group. Ranks at the same place of their expert groups
+//!   hold the same experts.
+//! * A word without suffix is a collective of the tensor group, or of the data group for the weights. `_EP`
+//!   means the expert group, `_DP_EP` the ranks with the same experts. All are rings, or direct all-to-alls.
+//! * deviation: an unknown word is an error; SimAI reads it as no communication. Checkpoints are errors too;
+//!   SimAI recomputes activations before their gradients.
 //! * Messages between stages are not simulated, as in SimAI: each stage runs all layers.
 
 use apus_jobs::collectives::{Algorithm, CollectiveError, Composer};
@@ -23,13 +26,13 @@ use super::text::{ImportError, MAX_RANKS, number, time, wrong};
 
 /// Policies of SimAI that can be read.
 pub(super) const POLICIES: [&str; 2] = ["HYBRID_TRANSFORMER_FWD_IN_BCKWD", "MICRO"];
-/// Most operations of a job. Rationale: about 100 B each.
+/// Maximum number of operations of a job. Rationale: about 100 B each.
 const MAX_OPS: u64 = 20_000_000;
-/// Least size of a message of the forward pass, as SimAI sets it.
+/// Minimum size of a message of the forward pass, as SimAI sets it.
 const MIN_FORWARD: u64 = 4096;
-/// Words of a layer.
+/// Number of words of a layer.
 const WORDS: usize = 12;
-/// Stream of communication beside computations.
+/// Stream of communication in parallel with computations.
 const ASIDE: u8 = 1;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -76,7 +79,7 @@ type Word<'a> = (usize, &'a str);
 /// Reads a workload.
 ///
 /// # Errors
-/// With line and remedy.
+/// An error with line and remedy.
 pub fn parse_job(text: &str) -> Result<Graph, ImportError> {
     let mut lines = (1..).zip(text.lines()).filter(|(_, line)| !line.trim().is_empty());
     let (head_line, head) = lines.next().unwrap_or((1, ""));
@@ -132,7 +135,7 @@ pub fn parse_job(text: &str) -> Result<Graph, ImportError> {
 }
 
 impl Sizes {
-    /// Reads `key: value` and `key value` at any place; other keys have no meaning here.
+    /// Reads `key: value` and `key value` at any position; other keys are ignored.
     fn read<'a>(line: usize, words: impl Iterator<Item = &'a str>) -> Result<Self, ImportError> {
         let words: Vec<&str> = words.collect();
         let get = |key: &str| -> Result<u32, ImportError> {
@@ -188,7 +191,7 @@ impl Sizes {
         }
     }
 
-    /// Returns the groups that are among these ranks.
+    /// Returns the groups of the kind `among`.
     fn groups(&self, among: Among) -> Vec<Vec<u32>> {
         let Self { ranks, tp, dp, ep } = *self;
         let (stride, size) = match among {
@@ -268,7 +271,7 @@ fn communication(
     Ok((bytes > 0).then_some(Communication { algorithm, among, bytes: bytes.max(least) }))
 }
 
-/// A job while it is made: what the next operation of each rank waits for.
+/// A job in progress: the operations for which the next operation of each rank waits.
 struct Chains<'a> {
     composer: Composer,
     sizes: &'a Sizes,
@@ -294,7 +297,7 @@ impl Chains<'_> {
         for group in self.sizes.groups(among).iter().filter(|group| group.len() > 1) {
             let mut after: Vec<Vec<u32>> =
                 group.iter().map(|rank| self.last[*rank as usize].clone()).collect();
-            // Sizes below a byte per message, which only a test has, are rounded up.
+            // Sizes below one byte per message, which occur only in tests, are rounded up.
             let bytes = bytes.max(group.len() as u64);
             self.composer.collective(group, algorithm, bytes, cpu, &mut after)?;
             for (rank, after) in group.iter().zip(after) {

@@ -4,7 +4,8 @@ use std::fmt;
 
 use apus_units::{Span, shorten};
 
-/// Most ranks of a job in a format whose files name their number only. deviation: no source; some 100 B each.
+/// Maximum number of ranks of a job in a format whose files state only their number. deviation: no source;
+/// about 100 B each.
 pub(crate) const MAX_RANKS: u32 = 1_000_000;
 
 /// An error in a text: the line, the mistake, and a valid form.

@@ -20,7 +20,7 @@ pub struct Traffic {
 pub struct Message {
     /// Line of the file.
     pub line: usize,
-    /// Since the start of the run.
+    /// Time since the start of the run.
     pub start: Span,
     /// Number of the node that sends it.
     pub from: u32,
@@ -30,13 +30,13 @@ pub struct Message {
     pub bytes: u64,
 }
 
-/// Most messages of a file that is read as a whole.
+/// Maximum number of messages of a file that is read as a whole.
 const MAX_MESSAGES: usize = 10_000_000;
 /// Largest message: far above the size that a run can transfer.
 const MAX_BYTES: u64 = 1 << 40;
 
 impl Traffic {
-    /// Adds a message if it is one that can be sent.
+    /// Adds a message if it can be sent.
     pub(super) fn push(&mut self, message: Message) -> Result<(), ImportError> {
         message.check()?;
         if self.messages.len() >= MAX_MESSAGES {

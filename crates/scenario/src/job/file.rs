@@ -1,4 +1,4 @@
-//! Jobs of files: in one of the formats of texts, or Chakra traces with their groups.
+//! Jobs from files: in one of the text formats, or as Chakra traces with their groups.
 
 use apus_jobs::{Graph, goal};
 use apus_sim::plan::JobPlan;
@@ -7,7 +7,7 @@ use super::super::import::{self, chakra};
 use super::super::section::Section;
 use super::super::tree::Value;
 
-/// Reads the job, and adds a sentence for each kind of thing that was left out.
+/// Reads the job, and adds a sentence for each kind of element that was left out.
 pub(super) fn read(section: &Section<'_>, skipped: &mut Vec<String>) -> Option<Graph> {
     let (key, name, text) = section.text_or_file("operations", "GOAL, .cm, SimAI or Chakra")?;
     if let Some(traces) = chakra::of_text(&text) {
@@ -24,8 +24,8 @@ pub(super) fn read(section: &Section<'_>, skipped: &mut Vec<String>) -> Option<G
             format!("{name} left out {} {}, the first: {}", left.count, left.what, left.first)
         };
         skipped.extend(left_out.iter().map(sentence));
-        // The effective configuration has the operations as GOAL, and neither groups nor the lenient mode. GOAL has no
-        // names of collectives, so the job is that of the text: both must be the same.
+        // The effective configuration has the operations as GOAL, without groups and the lenient mode. GOAL has
+        // no names of collectives, so the job is read back from the text: both must be the same.
         section.effective().remove("groups");
         let mut text = String::new();
         // Writing to a String cannot fail.
@@ -43,7 +43,7 @@ pub(super) fn read(section: &Section<'_>, skipped: &mut Vec<String>) -> Option<G
 
 fn parse(section: &Section<'_>, key: &'static str, name: &str, text: String) -> Option<Graph> {
     let parsed = import::parse_job(&text).and_then(|graph| {
-        // As of a file without lines.
+        // Like an error of a file without lines.
         JobPlan::check_messages(&graph).map_err(|why| format!(" {why}")).map(|()| graph)
     });
     match parsed {
@@ -61,7 +61,7 @@ fn parse(section: &Section<'_>, key: &'static str, name: &str, text: String) -> 
 /// Reads the groups; `None` if an error was reported.
 fn groups(section: &Section<'_>) -> Option<chakra::Groups> {
     let Some(table) = section.section("groups") else {
-        // Reports a value that is no table.
+        // Reports a value that is not a table.
         return section.node("groups").is_none().then(chakra::Groups::new);
     };
     let (key, name, text) = table.text_or_file("members", "groups and their ranks as JSON")?;

@@ -160,7 +160,7 @@ pub(crate) const JOB_FLOWS: Key = key(
 .at_least(1)
 .or("1");
 
-/// Order in which the reference lists them: the default first.
+/// The words for the end of a send, in the order of the reference: the default first.
 pub(super) const DONES: [(&str, Done); 3] =
     [("delivered", Done::Delivered), ("local", Done::Local), ("acknowledged", Done::Acknowledged)];
 
@@ -175,7 +175,7 @@ pub(crate) const ALL_REDUCE_PATTERN: Key = pattern(
 );
 pub(crate) const BROADCAST_PATTERN: Key =
     pattern(&["binomial", "chain"], "The algorithm; rank 0 is the root");
-/// Without a default: it makes an all-to-all a job.
+/// The key has no default: its presence makes an all-to-all a job.
 pub(crate) const ALL_TO_ALL_PATTERN: Key = key(
     "pattern",
     Kind::Word(&["direct", "pairwise", "window", "bruck", "rail"]),
@@ -204,7 +204,7 @@ pub(crate) const ONLY_JOBS: [&str; 13] = [
     "send_order",
 ];
 
-/// The keys of a kind of job: its own, and those of all.
+/// The keys of a kind of job: its own keys and those of all jobs.
 macro_rules! job_keys {
     ($($own:expr),* $(,)?) => {
         &[

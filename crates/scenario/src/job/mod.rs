@@ -23,7 +23,7 @@ use apus_jobs::Done;
 use keys::DONES;
 pub(super) use training::{MODEL_KEYS, STEP_KEYS};
 
-/// Kinds of workload that are jobs; `all-to-all` is one with a `pattern`.
+/// Kinds of workload that are jobs; `all-to-all` is a job if it has a `pattern`.
 const KINDS: [&str; 8] = [
     "job",
     "all-reduce",
@@ -57,7 +57,7 @@ const PLACEMENTS: [(&str, Placement); 3] = [
     ("random", Placement::Random),
 ];
 
-/// The hosts that ranks may be on.
+/// The hosts on which ranks may be placed.
 #[derive(Clone, Debug)]
 enum Places {
     /// The host of each rank.
@@ -67,7 +67,7 @@ enum Places {
 }
 
 impl Places {
-    /// Reads them, and the number of ranks per host.
+    /// Reads the hosts and the number of ranks per host.
     fn read(section: &Section<'_>, frame: &Frame<'_>) -> Option<Self> {
         let Some(table) = section.section("places") else {
             section.node("places");
@@ -91,7 +91,7 @@ impl Places {
         hosts.ok().map(Self::Listed)
     }
 
-    /// Returns the number of ranks that there is room for.
+    /// Returns the number of ranks that the hosts can take.
     fn room(&self) -> u32 {
         match self {
             Self::Listed(hosts) => hosts.len() as u32,
@@ -99,7 +99,7 @@ impl Places {
         }
     }
 
-    /// Returns the most ranks that a host has.
+    /// Returns the largest number of ranks of a host.
     fn most_per_host(&self) -> u32 {
         match self {
             Self::Listed(hosts) => {
@@ -111,8 +111,8 @@ impl Places {
         }
     }
 
-    /// Returns how many consecutive ranks each host has; `None` if it is not the same number on all of them, or if ranks of a host
-    /// are not consecutive.
+    /// Returns the number of consecutive ranks of each host; `None` if the number differs between hosts, or if
+    /// the ranks of a host are not consecutive.
     fn node(&self) -> Option<u32> {
         match self {
             Self::Listed(hosts) => {
@@ -180,10 +180,10 @@ pub(super) struct JobSpec {
     order: SendOrder,
     local: Option<LocalNetwork>,
     nics: Option<Nics>,
-    /// A program outside sends the messages.
+    /// Whether an external program sends the messages.
     is_external: bool,
     flows_per_pair: u32,
-    /// Sentences about what the file has and the job has not.
+    /// Sentences about the elements of the file that the job leaves out.
     pub(super) skipped: Vec<String>,
     /// Largest number of connections for any placement.
     pub(super) connections: u64,
@@ -258,7 +258,7 @@ impl JobSpec {
             skipped,
             connections: 0,
         };
-        // As if each rank had a host of its own.
+        // The upper bound assumes a separate host for each rank.
         let apart: Vec<HostId> = (0..ranks).map(HostId::new).collect();
         spec.connections = spec.on("", Span::ZERO, apart.into()).connection_count();
         Some(spec)

@@ -8,7 +8,7 @@ use super::collective::all_reduce;
 use crate::declared::{Key, Kind, key, words_of};
 use crate::section::Section;
 
-/// Names of the models with the models.
+/// The models with their names.
 const NAMED: [(&str, Model); MODELS.len()] = {
     let mut named = [("", MODELS[0]); MODELS.len()];
     let mut index = 0;

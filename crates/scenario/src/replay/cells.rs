@@ -1,10 +1,10 @@
-//! The cells of a line of CSV: numbers and words, which hold no comma.
+//! The cells of a line of CSV: numbers and words, which contain no comma.
 
 use apus_units::{Span, Time, suggestion};
 
 use super::event::Event;
 
-/// The cells of a line, without blanks and without quotes around them.
+/// Returns the cells of a line, without surrounding blanks and quotes.
 pub(super) fn split(line: &[u8]) -> impl Iterator<Item = &[u8]> {
     line.split(|&byte| byte == b',').map(|cell| {
         let cell = cell.trim_ascii();
@@ -13,7 +13,7 @@ pub(super) fn split(line: &[u8]) -> impl Iterator<Item = &[u8]> {
     })
 }
 
-/// The beginning of a text, for messages.
+/// Returns the beginning of a text, for messages.
 pub(super) fn shorten(text: &str) -> String {
     const LONGEST: usize = 40;
     let short: String = text.chars().take(LONGEST).collect();
@@ -33,7 +33,7 @@ impl Cell<'_> {
         Err(format!("`{}` is not {must}", shorten(self.text())))
     }
 
-    /// A whole number up to `most`.
+    /// Reads a whole number up to `most`.
     pub(super) fn whole(&self, most: u64) -> Result<u64, String> {
         match self.text().parse() {
             Ok(number) if number <= most => Ok(number),
@@ -41,12 +41,12 @@ impl Cell<'_> {
         }
     }
 
-    /// A point of time in picoseconds.
+    /// Reads an instant in picoseconds.
     pub(super) fn time(&self) -> Result<Time, String> {
         self.ps().map(Time::from_ps)
     }
 
-    /// A span in picoseconds.
+    /// Reads a span in picoseconds.
     pub(super) fn span(&self) -> Result<Span, String> {
         self.ps().map(Span::from_ps)
     }
@@ -60,7 +60,7 @@ impl Cell<'_> {
         }
     }
 
-    /// A finite number.
+    /// Reads a finite number.
     pub(super) fn number(&self) -> Result<f64, String> {
         match self.text().parse::<f64>() {
             Ok(number) if number.is_finite() => Ok(number),
@@ -68,7 +68,7 @@ impl Cell<'_> {
         }
     }
 
-    /// The word for an event.
+    /// Reads the word for an event.
     pub(super) fn event(&self) -> Result<Event, String> {
         let events = [Event::Ack, Event::Loss, Event::Timeout];
         match events.into_iter().find(|event| event.name() == self.text()) {

@@ -23,8 +23,8 @@
 //! and pacing use, and not a sample of the smoothed one. Times need not increase: a row that sets
 //! all of the state is independent of earlier rows.
 //!
-//! A log holds no packet numbers, so they are generated: an acknowledgement covers all packets so
-//! far, and a full window of packets follows it.
+//! A log contains no packet numbers, so they are generated: an acknowledgement covers all packets so far, and a
+//! full window of packets follows it.
 
 mod cells;
 mod event;
@@ -54,24 +54,25 @@ pub struct Row {
     pub time: Time,
     /// Type of the event.
     pub event: Event,
-    /// The target that an acknowledgement was held against, which follows the window before it
-    /// (Swift §3.5); after a loss or a timeout, the target of the window that it left, at the hops
-    /// of the latest acknowledgement.
+    /// The target with which an acknowledgement was compared, which follows the window before the
+    /// acknowledgement (Swift §3.5). After a loss or a timeout, the target for the window after the event, at
+    /// the hops of the latest acknowledgement.
     pub target_delay: Option<Span>,
-    /// Packets.
+    /// Window in packets.
     pub fabric_cwnd: Option<f64>,
-    /// Packets.
+    /// Window in packets.
     pub endpoint_cwnd: Option<f64>,
     /// The window in force, in packets.
     pub cwnd: f64,
-    /// Between two packets; zero if the flow is not paced.
+    /// Delay between two packets; zero if the flow is not paced.
     pub pacing_delay: Span,
     /// The retransmission timeout.
     pub rto: Span,
 }
 
 impl fmt::Display for Row {
-    /// A line of CSV without its end; numbers in the shortest form that reads back to the same.
+    /// Writes a line of CSV without its end, with numbers in the shortest form that reads back to the same
+    /// value.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{},{},", self.time.as_ps(), self.event.name())?;
         if let Some(target) = self.target_delay {
@@ -88,11 +89,11 @@ impl fmt::Display for Row {
     }
 }
 
-/// An algorithm in the course of a replay.
+/// An algorithm during a replay.
 #[derive(Clone, Debug)]
 pub struct Replay {
     sender: BuiltInSender,
-    /// Packets acknowledged so far: the made-up packet numbers.
+    /// Packets acknowledged so far, from which packet numbers are generated.
     acked: u64,
     /// Hops of the latest acknowledgement.
     hops: u8,
@@ -189,7 +190,7 @@ impl Replay {
     }
 }
 
-/// Replays a log from its header line on; `name` is for messages. `emit` takes each row; memory
+/// Replays a log, whose header line is read first; `name` is for messages. `emit` takes each row. The memory
 /// does not grow with the log.
 ///
 /// # Errors
@@ -219,7 +220,7 @@ pub fn replay<E>(
 pub enum ReplayError<E> {
     /// The log is wrong.
     Trace(TraceError),
-    /// The results cannot be handed on.
+    /// `emit` returned an error.
     Output(E),
 }
 

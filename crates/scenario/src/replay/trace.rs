@@ -115,7 +115,7 @@ impl<R: BufRead> Trace<R> {
         Ok(trace)
     }
 
-    /// The next record; `None` at the end. Empty lines are passed over.
+    /// Returns the next record; `None` at the end. Empty lines are skipped.
     ///
     /// # Errors
     /// An error in the line, or an input that cannot be read.
@@ -130,7 +130,7 @@ impl<R: BufRead> Trace<R> {
         }
     }
 
-    /// An error in a column of the latest record.
+    /// Returns an error in a column of the latest record.
     pub(super) fn error_at(&self, column: &'static str, message: impl fmt::Display) -> TraceError {
         let index = self.columns.iter().position(|name| *name == column);
         self.error_in(index.map(|index| (index, Some(column))), message)
@@ -140,7 +140,7 @@ impl<R: BufRead> Trace<R> {
         self.error_in(None, message)
     }
 
-    /// `column` counts from 0; messages count from 1.
+    /// Returns an error in a column. `column` counts from 0; messages count from 1.
     fn error_in(
         &self,
         column: Option<(usize, Option<&str>)>,

@@ -12,9 +12,9 @@ pub(super) struct Reader<'a> {
     pub(super) section: &'a Section<'a>,
     /// The links of hosts, if they could be read.
     pub(super) edge: Option<Links>,
-    /// The ports of a switch share its memory.
+    /// Whether the ports of a switch share its memory.
     pub(super) shared: bool,
-    /// The largest packet.
+    /// Wire bytes of the largest packet.
     pub(super) packet: u64,
 }
 

@@ -1,4 +1,4 @@
-//! A plan from the builder is the plan of the same scenario.
+//! A plan from the builder equals the plan of the equivalent scenario.
 
 use apus_algorithms::registry::build;
 use apus_scenario::{ConnectionPlan, Plan, Tier, Topology};

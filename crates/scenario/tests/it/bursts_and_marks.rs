@@ -28,7 +28,7 @@ fn every_is_a_table_per_burst() {
     };
     let other = "[[workload]]\nkind = \"poisson\"\nload = 0.1\nsize = \"1kB\"\n";
     let one = format!("{HEAD}{other}{}{other}", burst("100us", "180us", "every = \"600us\"\n"));
-    // The fourth would start at 1.9 ms and be over at 1.98; a fifth is beyond the end.
+    // The fourth burst starts at 1.9 ms and ends at 1.98 ms; a fifth one would be beyond the end.
     let bursts =
         [("100us", "180us"), ("700us", "780us"), ("1300us", "1380us"), ("1900us", "1980us")];
     let tables: String = bursts.iter().map(|(start, stop)| burst(start, stop, "")).collect();
@@ -87,7 +87,7 @@ fn with_ecn(ecn: &str) -> String {
     )
 }
 
-/// Any algorithm may be marked by a ramp, with random numbers of each port's own.
+/// A ramp may mark packets of any algorithm, with separate random numbers for each port.
 #[test]
 fn marks_by_chance_are_for_every_algorithm() {
     let plan = plan(&with_ecn("k_min = \"5kB\", k_max = \"200kB\", p_max = 0.01"));

@@ -5,7 +5,7 @@ use apus_scenario::{Options, Scenario, Source};
 
 use crate::support::{assert_reads_back, run_scenario};
 
-/// A number of protobuf: seven bits per byte, the low ones first.
+/// Encodes a number of protobuf: seven bits per byte, the low ones first.
 fn varint(mut value: u64) -> Vec<u8> {
     let mut bytes = Vec::new();
     while value > 0x7f {
@@ -16,7 +16,7 @@ fn varint(mut value: u64) -> Vec<u8> {
     bytes
 }
 
-/// A field of a message of protobuf that is a number, or bytes after their length.
+/// Encodes a field of a protobuf message: a number, or bytes after their length.
 pub(crate) fn number(field: u8, value: u64) -> Vec<u8> {
     [vec![field << 3], varint(value)].concat()
 }
@@ -116,7 +116,7 @@ fn groups_without_traces_and_wrong_groups_are_errors() {
     );
 }
 
-/// A node with this id and type, after others.
+/// A node with this id and type, which depends on the nodes `after`.
 fn node(id: u64, kind: u64, after: &[u64], attributes: &[(&str, u64)]) -> Vec<u8> {
     let mut fields = vec![number(1, id), number(3, kind)];
     fields.extend(after.iter().map(|id| number(5, *id)));
@@ -127,7 +127,8 @@ fn node(id: u64, kind: u64, after: &[u64], attributes: &[(&str, u64)]) -> Vec<u8
     message(&fields)
 }
 
-/// Rank 1 computes before it receives with tag 0; its part of the collective must not take that message meanwhile.
+/// Rank 1 computes before it receives with tag 0; its part of the collective must not take that message in the
+/// meantime.
 #[test]
 fn messages_of_collectives_are_not_taken_for_those_of_sends() {
     let size = ("comm_size", 64);

@@ -1,4 +1,4 @@
-//! What the nodes of Chakra traces become.
+//! Conversion of the nodes of Chakra traces.
 
 use apus_jobs::ideal::{Cost, Limits, run};
 use apus_jobs::{Done, Graph};
@@ -50,8 +50,9 @@ fn time(graph: &Graph) -> Span {
     outcome.completion
 }
 
-/// A ring of two takes two messages. Beside a computation of 8 us, which ASTRA-sim's `HardwareResource` runs in another slot, it
-/// takes 8 us too. So does a computation beside a message; one on the CPU does not change it.
+/// A ring of two takes two messages. In parallel with a computation of 8 us, which ASTRA-sim's
+/// `HardwareResource` runs in another slot, the ring takes 8 us too. So does a computation in parallel with a
+/// message. A computation on the CPU does not change this.
 #[test]
 fn messages_do_not_wait_for_computations_that_they_do_not_depend_on() {
     let rank = vec![collective(1, 0, 64, ""), computation(2, 8)];
@@ -72,7 +73,7 @@ fn both_names_of_the_group_of_all_ranks_count_its_collectives_together() {
     assert_eq!(graph.bytes(), 4 * 32 + 32);
 }
 
-/// 13 broadcasts among 1024 ranks are 13 times 1023 messages, not 13 times 1024 to the power of 2.
+/// 13 broadcasts among 1024 ranks are 13 times 1023 messages, not 13 times the square of 1024.
 #[test]
 fn the_operations_of_a_broadcast_are_those_of_its_messages() {
     let rank: Vec<Vec<u8>> = (1..=13).map(|id| collective(id, 5, 2048, "")).collect();
@@ -95,7 +96,7 @@ fn numbers_that_would_change_their_meaning_are_errors() {
     assert!(error.contains("of each of 4 ranks; all of them must be below 2^64 B"), "{error}");
 }
 
-/// Ranks 2^32 and -1 of a group are no ranks: the first is not rank 0, and the second is not left out.
+/// Ranks 2^32 and -1 of a group are not ranks: the first one is not rank 0, and the second one is not left out.
 #[test]
 fn a_group_of_pytorch_with_what_is_no_rank_has_no_members() {
     for ranks in ["[4294967296, 1]", "[0, -1, 1]"] {

@@ -94,7 +94,7 @@ fn an_experiment_measures_its_checks_over_seeds_and_not_over_threads() {
         ("no loss", false),
     ];
     assert_eq!(results, expected, "{:?}", one.checks);
-    // Through two points a power law passes exactly: twice the target, 2^b times the RTT.
+    // A power law passes through two points exactly: twice the target, 2^b times the RTT.
     let measured = |name| {
         let check = one.checks.iter().find(|check| check.shown.name == name).expect("checked");
         check.shown.measured.expect("measured")

@@ -48,9 +48,9 @@ start_us,from,to,bytes
     }
 }
 
-/// n flows on n equal links by hash: each link carries a flow with probability 1 - (1 - 1/n)^n, so that the
-/// mean share is 0.684 for 4 and 0.656 for 8. The variance of occupied links in a draw of 8 is 0.62, so the mean of 24 draws has
-/// a deviation of 0.020 of the links, and that of 48 draws of 4 one of 0.025.
+/// n flows on n equal links by hash: each link carries a flow with probability 1 - (1 - 1/n)^n, so the mean
+/// share is 0.684 for 4 and 0.656 for 8. The variance of the occupied links in a draw of 8 is 0.62. The mean of
+/// 24 draws therefore has a deviation of 0.020 of the links, and the mean of 48 draws of 4 one of 0.025.
 #[test]
 fn flows_by_hash_fill_one_minus_one_over_e_of_the_links() {
     for (links, draws, expected, band) in [(4, 48, 0.684, 0.075), (8, 24, 0.656, 0.06)] {
@@ -76,8 +76,9 @@ size = "10MB"
     }
 }
 
-/// Random permutations over whole trees with one path per flow, all flows endless: the mean rate of max-min fair shares by Monte Carlo,
-/// of which single draws are within 5 %. NSCC's shares are near to these: here the mean of six draws.
+/// Random permutations over whole trees with one path per flow, all flows endless. Expected is the mean rate of
+/// max-min fair shares by Monte Carlo; single draws are within 5 % of it. NSCC's shares are near to these
+/// rates: here the mean of six draws.
 #[test]
 fn permutations_by_hash_get_the_mean_rate_of_max_min_fairness() {
     for (tree, expected) in [
@@ -112,9 +113,10 @@ size = "1GB"
     }
 }
 
-/// Four hosts spray packets onto four ports at the rate of these, each by an independent draw: the mean queue after t packet times is
-/// sqrt(2 (1 - 1/n) t / pi), so that its mean over a time T is 2/3 of that at T. After 164 us, 492.8 packet times of 4160 B:
-/// 10.2 packets. 24 runs of 4 ports have a standard error of 0.2.
+/// Four hosts spray packets onto four ports at the rate of the ports, each packet by an independent draw. The
+/// mean queue after t packet times is sqrt(2 (1 - 1/n) t / pi), so its mean over a time T is 2/3 of the value
+/// at T. After 164 us, 492.8 packet times of 4160 B: 10.2 packets. 24 runs of 4 ports have a standard error of
+/// 0.2.
 #[test]
 fn queues_of_random_spraying_grow_as_the_root_of_time() {
     let flow = |host| format!("[[workload.flow]]\nfrom = {host}\nto = {}\n", host + 4);

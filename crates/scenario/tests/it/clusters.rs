@@ -37,8 +37,8 @@ fn assert_near(found: f64, expected: f64) {
 const SPRAY: &str =
     "[routing]\nbalancer = \"oblivious form=round-robin\"\nev = \"indexed\"\nloss = \"timeout\"\n";
 
-/// 256 packets of 4160 B at 25 Gb/s (1.3312 us each) over two links of 1 us: on one port 257 packet times, on four
-/// ports 65.
+/// 256 packets of 4160 B at 25 Gb/s (1.3312 us each) over two links of 1 us: 257 packet times on one port, 65
+/// on four ports.
 #[test]
 fn a_flow_with_one_path_uses_one_plane_and_a_spread_one_uses_all() {
     let star = "star hosts=2 planes=4 25Gbps 1us 100MB";
@@ -46,7 +46,8 @@ fn a_flow_with_one_path_uses_one_plane_and_a_spread_one_uses_all() {
     assert_near(time(&message(star, SPRAY, 1, 2)), 2.0 + 65.0 * 1.3312);
 }
 
-/// Flows with one path each use one of the ports, but several flows use several: the time of a NIC of one port is no bound.
+/// A flow with one path uses one of the ports, but several flows use several ports: the time over a single port
+/// is not a bound.
 #[test]
 fn a_job_over_several_ports_never_takes_less_than_its_ideal_time() {
     for pattern in ["direct", "window", "pairwise"] {
@@ -60,8 +61,8 @@ fn a_job_over_several_ports_never_takes_less_than_its_ideal_time() {
     }
 }
 
-/// A message that is sprayed over eight uplinks of a quarter of its NIC's rate is as fast as the NIC: no uplink carries all of it. And
-/// links that are slow at the end of a run are no reason for a longer ideal time.
+/// A message that is sprayed over eight uplinks of a quarter of its NIC's rate is as fast as the NIC, since no
+/// uplink carries all of it. Links that are slow at the end of a run do not make the ideal time longer.
 #[test]
 fn the_ideal_time_is_a_bound_with_slow_uplinks_and_with_faults() {
     let run = |more: &str| {
@@ -86,8 +87,8 @@ fn the_ideal_time_is_a_bound_with_slow_uplinks_and_with_faults() {
     assert!((healthy - faulty).abs() < 1e-9 && slowdown >= 1.0, "{healthy} {faulty} {slowdown}");
 }
 
-/// 6112 B in packets of 4160 B and 2080 B, which take different spines: the short one is at the last link before the other, and
-/// leaves it at 12,480 B of 80 ps, when the other one arrives.
+/// 6112 B in packets of 4160 B and 2080 B, which take different spines. The short packet reaches the last link
+/// before the other one, and leaves it at 12,480 B of 80 ps, when the other one arrives.
 #[test]
 fn a_short_packet_that_overtakes_a_full_one_is_no_faster_than_the_ideal_time() {
     let tree = "leaf-spine leaves=2 hosts_per_leaf=1 spines=2 100Gbps 1us 100MB";
@@ -96,8 +97,8 @@ fn a_short_packet_that_overtakes_a_full_one_is_no_faster_than_the_ideal_time() {
     assert_near(run_scenario(&scenario).jobs[0].slowdown.expect("it ends"), 1.0);
 }
 
-/// Two chunks of 1 MB at once over uplinks of 40 Gb/s of their own: each arrives at 40 Gb/s, 203 us. One after the other, they would
-/// take the 81 us of the first on the NIC more.
+/// Two chunks of 1 MB start together over separate uplinks of 40 Gb/s: each arrives at 40 Gb/s, after 203 us.
+/// One after the other, they would take longer by the 81 us of the first chunk on the NIC.
 #[test]
 fn chunks_of_several_flows_may_take_slow_uplinks_of_their_own() {
     let run = |seed: u32| {
@@ -115,7 +116,7 @@ fn chunks_of_several_flows_may_take_slow_uplinks_of_their_own() {
     assert!((204.0..220.0).contains(&fastest), "{fastest}");
 }
 
-/// Values drawn at random: a NIC moves a packet to a free port, so all ports stay busy.
+/// Values are drawn at random: a NIC moves a packet to a free port, so all ports stay busy.
 #[test]
 fn a_nic_sends_by_a_free_port_whatever_value_the_policy_draws() {
     let star = "star hosts=2 planes=4 25Gbps 1us 100MB";
@@ -137,7 +138,7 @@ fn a_message_has_left_when_all_ports_have_sent_their_share() {
     assert_near(sender.expect("the sender").send_us, 1.3312);
 }
 
-/// Three ports are left for 256 packets: 86 on the busiest, and one more packet time.
+/// Three ports are left for 256 packets: 86 packets on the busiest port, and one more packet time.
 #[test]
 fn a_dead_port_costs_its_share_of_the_rate() {
     let star = "star hosts=2 planes=4 25Gbps 1us 100MB";
@@ -207,7 +208,7 @@ fn oversubscription_gives_the_spines_or_must_agree_with_them() {
     assert!(error.contains("need 6.4 spines"), "{error}");
 }
 
-/// What a topology is, counted on the network that is built from it.
+/// Properties of a topology, counted on the network that is built from it.
 #[derive(Debug, PartialEq)]
 struct Counts {
     hosts: u32,
@@ -217,7 +218,7 @@ struct Counts {
     links: usize,
     /// Links between host 0 and the last host.
     hops: usize,
-    /// Rate down over rate up of the switch of the first port; 0 without uplinks.
+    /// Downlink rate over uplink rate of the switch at the first port; 0 without uplinks.
     oversubscription: u64,
 }
 
@@ -246,7 +247,8 @@ fn count(line: &str) -> Counts {
     }
 }
 
-/// Published numbers of each named cluster; the links by hand: those of hosts, and leaves times spines in each plane.
+/// Published numbers of each named cluster. The links are calculated by hand: those of hosts, and leaves times
+/// spines in each plane.
 #[test]
 fn named_clusters_have_the_numbers_of_their_sources() {
     for (line, (hosts, ports, switches), links, (hops, oversubscription)) in [
@@ -294,8 +296,8 @@ to = 1
 
 const ROUND_ROBIN: &str = "balancer = \"oblivious form=round-robin\"\nev = \"indexed\"\n";
 
-/// One of four ports is dead: three quarters of the rate are left. The sender sees its own port at once. Of the
-/// receiver's it hears after `reroute_global`; a policy that listens avoids it before.
+/// One of four ports is dead: three quarters of the rate are left. The sender sees its own port at once. A
+/// failed port of the receiver becomes known after `reroute_global`; a policy with feedback avoids it earlier.
 #[test]
 fn a_dead_port_of_either_end_leaves_the_rate_of_the_others() {
     let cut = |host: u32| {
@@ -312,7 +314,7 @@ fn a_dead_port_of_either_end_leaves_the_rate_of_the_others() {
     // The receiver cannot send by one port: acknowledgements take the others.
     near(ROUND_ROBIN, &cut(1).replace("<->", "->"), 1.0);
     near(&format!("{ROUND_ROBIN}reroute_global = \"200us\"\n"), &cut(1), 0.75);
-    // Nobody tells: each fourth packet is lost and waits for a timeout.
+    // Without notification and feedback, every fourth packet is lost and waits for a timeout.
     let deaf = closed_loop(&format!("{ROUND_ROBIN}loss = \"timeout\""), &cut(1));
     assert!(deaf < 0.6, "{deaf}");
     for policy in ["reps", "bitmap"] {
@@ -321,8 +323,9 @@ fn a_dead_port_of_either_end_leaves_the_rate_of_the_others() {
     }
 }
 
-/// One of two ports is dead for good, and the host has left it; then the other one fails for a while. Packets of a policy that
-/// keeps a path wait for the second port, not for the first, and ops end when it works again.
+/// One of two ports is dead permanently, and the host has left it; then the other one fails for a while.
+/// Packets of a policy that keeps a path wait for the second port, not for the first, and ops end when the
+/// second port works again.
 #[test]
 fn all_ports_may_fail_for_a_time() {
     for policy in ["ecmp", "plb", "flowlet", "reps"] {
@@ -356,9 +359,10 @@ until = "2ms"
     }
 }
 
-/// A ring of eight hosts with two ports; one port of host 3 dies. All operations end: over the other port, with each
-/// policy, and with one path per flow once the host and its peers avoid the port. Policies that listen lose few of the
-/// packets that a deaf one loses, and those that keep a path lose none once they have left the port.
+/// A ring of eight hosts with two ports; one port of host 3 dies. All operations end over the other port, with
+/// each policy, and with one path per flow once the host and its peers avoid the port. Policies with feedback
+/// lose few of the packets that a policy without feedback loses. Policies that keep a path lose none once they
+/// have left the port.
 #[test]
 fn a_job_ends_over_the_ports_that_are_left() {
     let ring = |routing: &str, at: &str| {
@@ -394,9 +398,9 @@ at = "{at}"
     assert!(slower < healthy + 1000.0, "{slower} {healthy}");
 }
 
-/// One of two ports of the receiver is dead, nobody says so, and the policy does not listen: every other packet is lost, and a window that
-/// losses have closed waits for a timeout for each of them. Flows go on all the same: 245 packets need about as many timeouts again,
-/// of 1 ms.
+/// One of two ports of the receiver is dead, without a notification, and the policy uses no feedback. Every
+/// other packet is lost, and a window that losses have closed waits for a timeout for each of them. The flows
+/// nevertheless continue: 245 packets need about as many timeouts, of 1 ms.
 #[test]
 fn windows_go_on_over_a_dead_port_that_nobody_reports() {
     for algorithm in ["swift", "cubic", "bolt", "mswift"] {
@@ -425,7 +429,7 @@ at = "50us"
     }
 }
 
-/// Hosts of a list of links may have several, which must join all pairs: hosts pass nothing on.
+/// Hosts of a list of links may have several links, which must join all pairs, because hosts do not forward.
 #[test]
 fn hosts_of_a_list_of_links_have_the_links_that_it_gives_them() {
     let listed = |links: &[(&str, &str)]| {

@@ -29,8 +29,8 @@ fn all_but_ops(summary: &Summary) -> Value {
     json
 }
 
-/// Packet-hops and results of a run of a scenario with another drain, which a flow that is cut off
-/// makes as long as it may be.
+/// Returns packet-hops and results of a run of a scenario with another drain. A flow that is cut off makes the
+/// drain as long as it may be.
 fn hops_with_drain(drain: &str, flows: &str) -> (u64, Summary) {
     let text = format!(
         "duration = \"1ms\"\ndrain = \"{drain}\"\n\
@@ -47,7 +47,7 @@ fn hops_with_drain(drain: &str, flows: &str) -> (u64, Summary) {
     (summary.work.packet_hops, summary)
 }
 
-/// The load of an open loop is as high in the drain as before: it is as long as the measured phase here,
+/// The load of an open loop is as high in the drain as before. The drain is as long as the measured phase here,
 /// so as many packets cross the links.
 #[test]
 fn open_loops_continue_in_the_drain() {

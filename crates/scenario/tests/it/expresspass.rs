@@ -20,9 +20,9 @@ fn run(text: &str, threads: u32) -> Summary {
     simulation.run("expresspass", &mut |_| {}).expect("data queues are bounded")
 }
 
-/// A 1000 B op over one link of 10 Gb/s and 10 us: request 84 B (67.2 ns), credit 84 B, data 1078 B
-/// (862.4 ns) and right behind it the stop (67.2 ns), with three times 10 us: the stop is there at
-/// 31.064 us. The op ends with the acknowledgement of the stop, 84 B and 10 us later.
+/// A 1000 B op over one link of 10 Gb/s and 10 us: request 84 B (67.2 ns), credit 84 B, data 1078 B (862.4 ns)
+/// and directly after it the stop (67.2 ns), with three times 10 us. The stop arrives at 31.064 us. The op ends
+/// with the acknowledgement of the stop, 84 B and 10 us later.
 #[test]
 fn a_small_op_takes_31_us_from_request_to_stop() {
     let summary = run(
@@ -83,7 +83,7 @@ fn naive_credits_share_a_link_and_excess_credits_are_dropped() {
     let summary = run(&long_flows(8, "{ name = \"expresspass\", feedback = false }"), 1);
     assert!((summary.goodput_gbps - 9.00).abs() < 0.05, "{}", summary.goodput_gbps);
     assert!(summary.jain > 0.95, "{}", summary.jain);
-    // Eight receivers send at the line's rate, one of eight credits passes.
+    // Eight receivers send at the line rate, so one of eight credits passes.
     let passed = summary.credits.received as f64 / summary.credits.sent as f64;
     assert!((passed - 0.125).abs() < 0.005, "{passed}");
     assert_eq!((summary.credits.data_drops, summary.packets.dropped_at_nic), (0, 0));
@@ -109,8 +109,8 @@ fn credits_of_many_flows_of_one_host_have_equal_chances() {
     assert_eq!((summary.loss_rate, summary.measured.drops), (0.0, 0));
 }
 
-/// The gap between credits of 100 Gb/s, 130 ns, is below the transport's usual timer: two flows must
-/// share all the same, and not keep the phase that they began with.
+/// The gap between credits of 100 Gb/s, 130 ns, is below the transport's usual timer. Two flows must
+/// nevertheless share the link, and not keep the phase with which they began.
 #[test]
 fn two_flows_share_a_fast_link() {
     let fast = DUMBBELL.replace("10Gbps", "100Gbps");
@@ -122,8 +122,7 @@ fn two_flows_share_a_fast_link() {
     }
 }
 
-/// Requests, stops and acknowledgements that coincide add to the bound of the data queue, and are
-/// reported.
+/// Requests, stops and acknowledgements that coincide add to the bound of the data queue, and are reported.
 #[test]
 fn packets_without_credits_add_to_the_bound() {
     let text = "duration = \"2ms\"\nalgorithm = { name = \"expresspass\" }\n\
@@ -138,9 +137,10 @@ fn packets_without_credits_add_to_the_bound() {
     assert!(credits.bound_used.expect("bounded") <= 1.0);
 }
 
-/// Flow 0 goes by a detour of 2 ms each way from 1 ms on. When four flows join at 10 ms, its share of credits falls from a half
-/// to a sixth, but for 4 ms its data still comes with half of the rate: the queue grows by a third of what the link carries
-/// in this time, 1.6 MB. No bound by the paths at the start covers this.
+/// Flow 0 takes a detour of 2 ms in each direction from 1 ms. When four flows join at 10 ms, its share of
+/// credits falls from a half to a sixth, but for 4 ms its data still arrives at half of the rate. The queue
+/// grows by a third of the bytes that the link carries in this time, 1.6 MB. No bound by the paths at the start
+/// covers this.
 #[test]
 fn a_flow_that_changes_its_path_leaves_no_bound() {
     let text = "duration = \"20ms\"\nalgorithm = { name = \"expresspass\", feedback = false }\n\
@@ -157,7 +157,7 @@ fn a_flow_that_changes_its_path_leaves_no_bound() {
     assert_eq!((credits.bound_bytes, credits.bound_used), (None, None));
 }
 
-/// Queues of credits that have more than 2^32 bytes.
+/// Queues of credits with more than 2^32 bytes.
 #[test]
 fn the_bound_counts_the_longest_queues_of_credits() {
     let bound = |queue: u32| {

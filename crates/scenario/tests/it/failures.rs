@@ -36,8 +36,8 @@ fn faults(text: &str) -> Vec<(u32, f64, f64)> {
     plan.faults.iter().map(|fault| (fault.port.get(), us(fault.at), us(fault.until))).collect()
 }
 
-/// Four hosts on each of two leaves, four spines of the hosts' rate; each host of leaf 0 sends to one of leaf 1 in
-/// a closed loop, over paths by `routing`.
+/// Four hosts on each of two leaves, four spines of the hosts' rate. Each host of leaf 0 sends to one host of
+/// leaf 1 in a closed loop, over paths by `routing`.
 fn pairs(routing: &str, fault: &str) -> String {
     let flow = |host| format!("[[workload.flow]]\nfrom = {host}\nto = {}\n", host + 4);
     let flows: String = (0..4).map(flow).collect();
@@ -76,15 +76,15 @@ fn share(summary: &Summary) -> f64 {
     summary.goodput_gbps / (4.0 * 100.0 * 4096.0 / 4160.0)
 }
 
-/// Round robin over four spines of which one has the fraction f of its rate: all go at f (C5 of the facts), as all
-/// windows wait at the slow port. An adaptive policy would get (3 + f) / 4.
+/// Round robin over four spines, one of which has the fraction f of its rate: all links run at f (C5 of the
+/// facts), because all windows wait at the slow port. An adaptive policy would get (3 + f) / 4.
 #[test]
 fn oblivious_spraying_goes_at_the_rate_of_the_slowest_link() {
     for fraction in [0.25, 0.5] {
         let slow = format!(
             "[[fault]]\nlink = \"leaf 0 -> spine 1\"\nkind = \"slow\"\nfraction = {fraction}\n"
         );
-        // Without timeouts, which would send packets in the slow queue again on other links.
+        // Without timeouts, which would retransmit the packets in the slow queue over other links.
         let patient = pairs(&format!("{SPRAY}loss = \"timeout\""), &slow);
         let summary = run(&patient.replace("min_rto = \"100us\"", "min_rto = \"10ms\""), 1);
         let share = share(&summary);
@@ -93,8 +93,9 @@ fn oblivious_spraying_goes_at_the_rate_of_the_slowest_link() {
     }
 }
 
-/// REPS leaves the slow spine by its marks with any algorithm, also beside switch halves that give none: more than half of what
-/// an adaptive policy can have, (3 + f) / 4 (C5 of the facts), where spraying blindly has f.
+/// REPS leaves the slow spine because of its marks with any algorithm, also next to switch halves that do not
+/// mark. It gets more than half of the rate of an adaptive policy, (3 + f) / 4 (C5 of the facts); oblivious
+/// spraying gets f.
 #[test]
 fn reps_leaves_a_slow_link_by_marks_beside_the_switch_half_of_the_algorithm() {
     let slow = "[[fault]]\nlink = \"leaf 0 -> spine 1\"\nkind = \"slow\"\nfraction = 0.125\n";
@@ -117,18 +118,19 @@ fn reps_leaves_a_slow_link_by_marks_beside_the_switch_half_of_the_algorithm() {
     }
 }
 
-/// Without rerouting each flow loses a quarter of its packets for ever; with it the three links that are left carry
-/// three quarters. 64 values in 4 paths: the 16 of the dead one spread over three as 16 draws, so that the
-/// fullest link has a little more than a third.
+/// Without rerouting each flow permanently loses a quarter of its packets; with rerouting the three remaining
+/// links carry three quarters. 64 values select 4 paths: the 16 values of the dead path spread over three paths
+/// as 16 draws, so that the fullest link has a little more than a third.
 #[test]
 fn rerouting_brings_the_load_to_the_links_that_are_left() {
     let routing = |more: &str| format!("{SPRAY}loss = \"ev-order\"\n{more}");
     let never = run(&pairs(&routing(""), CUT), 1);
     let after =
         run(&pairs(&routing("reroute_local = \"20us\"\nreroute_global = \"50us\""), CUT), 1);
-    // Little's law: 64 places of the window, of which a lost packet, one of four, holds one for a timeout of 100 us, and the others for an
-    // RTT of 8.7 us. Links are half full and take a host's packets in turn, so that an RTT has at most three packets of the other hosts
-    // in each of two queues more, and a place that is free waits for at most half the window to leave before it.
+    // Little's law: 64 packets of the window, of which a lost packet, one of four, stays for a timeout of 100
+    // us, and the others for an RTT of 8.7 us. Links are half full and serve packets of the hosts in turn. An
+    // RTT therefore includes at most three packets of the other hosts in each of two queues, and a new packet
+    // waits for at most half the window to leave before it.
     let (packet, timeout, rtt) = (0.3328, 100.0, 8.7);
     let arriving = |rtt: f64, wait: f64| 0.75 * 64.0 / (0.25 * timeout + 0.75 * rtt + wait);
     let bounds = arriving(rtt + 6.0 * packet, 32.0 * packet)..arriving(rtt, 0.0);
@@ -141,8 +143,9 @@ fn rerouting_brings_the_load_to_the_links_that_are_left() {
         kinds,
         [down, down, ("avoided-local", 120.0, None), ("avoided-global", 150.0, None)]
     );
-    // Afterwards nothing is lost. The spine at its end goes on sending acknowledgements into it until leaf 1
-    // knows, at 150 us: in 50 us a port takes at most 50 us * 100 Gb/s / 4160 B = 150 packets, and as many wait.
+    // Afterwards nothing is lost. The spine at the link's end continues to send acknowledgements into the link
+    // until leaf 1 knows, at 150 us. In 50 us a port accepts at most 50 us * 100 Gb/s / 4160 B = 150 packets,
+    // and as many are queued.
     let lost = after.faults[0].lost_packets.expect("counted");
     assert_eq!(
         lost + after.faults[1].lost_packets.expect("counted"),
@@ -152,19 +155,21 @@ fn rerouting_brings_the_load_to_the_links_that_are_left() {
     assert!(never.faults[0].lost_packets > Some(2 * lost));
 }
 
-/// Without rerouting the flows of three dead links of four stand still; with it all share the one that is left.
+/// Without rerouting the flows of three dead links of four stand still; with it all flows share the remaining
+/// link.
 #[test]
 fn one_path_per_flow_stands_still_until_it_is_rerouted() {
     let all = "[[fault]]\nlink = \"leaf 0 <-> spine *\"\nkind = \"down\"\nat = \"600us\"\ncount = 3\nkeep_paths = true\n";
     let never = run(&pairs("", all), 1);
     let after = run(&pairs("reroute_local = \"10us\"\nreroute_global = \"10us\"", all), 1);
-    // From 600 us to 2000 us of the 1500 us that count, except for one or two RTOs, and up to all before.
+    // From 600 us to 2000 us of the 1500 us that count, except for one or two RTOs, and up to the full rate
+    // before.
     assert!((0.19..0.31).contains(&share(&after)), "{}", share(&after));
     assert!(share(&never) < share(&after), "{} {}", share(&never), share(&after));
 }
 
-/// The link into host 4 loses everything. That one spine of four is cut off is not why flow 0 stands still, whichever it is; with
-/// all four cut off it is.
+/// The link into host 4 loses every packet. If only one spine of four is cut off, that is not the reason why
+/// flow 0 stands still, whichever spine it is. If all four are cut off, it is the reason.
 #[test]
 fn a_flow_that_spreads_its_packets_is_cut_off_only_without_a_path() {
     let lossy = "[[fault]]\nlink = \"leaf 1 -> host 4\"\nkind = \"loss\"\nprobability = 1\nat = \"100us\"\n";
@@ -182,7 +187,7 @@ fn a_flow_that_spreads_its_packets_is_cut_off_only_without_a_path() {
     assert!(reason.contains("leaf 0 -> spine") && reason.ends_with("down since 100us"), "{reason}");
 }
 
-/// Random faults, switches, flaps, rerouting, every policy: the same for any number of threads.
+/// Random faults, switches, flaps, rerouting and every policy give the same results on any number of threads.
 #[test]
 fn failures_are_the_same_on_any_number_of_threads() {
     let flap = "[[fault]]\nlink = \"leaf * <-> spine *\"\nkind = \"down\"\ncount = 3\nkeep_paths = true\n\
@@ -230,7 +235,8 @@ fn random_faults_follow_the_seed_and_keep_paths() {
     assert_eq!(of(1, third).len(), 2);
     assert_eq!(of(1, third), of(1, third));
     assert!((2..12).any(|seed| of(seed, third) != of(1, third)));
-    // Of 8 links between 2 leaves and 4 spines, any 8 leave no path, and each spine but one may lose any.
+    // 7 of the 8 links between 2 leaves and 4 spines are to fail, but a path must stay: exactly one spine keeps
+    // both of its links.
     let most =
         "[[fault]]\nlink = \"leaf * <-> spine *\"\nkind = \"down\"\ncount = 7\nkeep_paths = true\n";
     for seed in 1..20 {
@@ -246,7 +252,7 @@ fn random_faults_follow_the_seed_and_keep_paths() {
     };
     assert_eq!(times(&of(1, flap)), [(100.0, 150.0), (500.0, 550.0), (900.0, 950.0)]);
     let random = of(1, &flap.replace("until = \"1ms\"", "spacing = \"random\""));
-    // 2 ms and a drain of 1.5 ms: 8.5 faults in the mean.
+    // 2 ms and a drain of 1.5 ms: a mean of 8.5 faults.
     assert!((2..20).contains(&random.len()), "{random:?}");
     assert!(random.windows(2).all(|pair| pair[0].2 <= pair[1].1), "{random:?}");
     assert!(random[..random.len() - 1].iter().all(|fault| (fault.2 - fault.1 - 50.0).abs() < 1e-6));

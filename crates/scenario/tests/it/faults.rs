@@ -41,7 +41,7 @@ fn a_link_that_is_down_carries_nothing_until_it_is_up() {
     assert!(again.goodput_gbps < whole.goodput_gbps);
 }
 
-/// The measured phase ends at 10 ms, and the drain at 20 ms if an op is left.
+/// The measured phase ends at 10 ms, and the drain at 20 ms if an op has not ended.
 #[test]
 fn a_fault_that_ends_in_the_drain_lets_ops_end() {
     let fault = |until: &str| {
@@ -115,8 +115,8 @@ fn losses_are_attributed_to_their_causes_and_ports() {
     }
 }
 
-/// Packets delayed by less than three packets' time are overtaken by at most two and are not lost
-/// (the transport waits for three); packets delayed by more are retransmitted though none was lost.
+/// Packets delayed by less than three packet times are overtaken by at most two packets and are not lost (the
+/// transport waits for three). Packets delayed by more are retransmitted although none was lost.
 #[test]
 fn a_reordering_link_loses_nothing_but_may_cause_retransmissions() {
     let reorder = |delay: &str| {

@@ -1,5 +1,4 @@
-//! Several workloads in one run are always measured separately, and a trace from its first message
-//! on.
+//! Several workloads in one run are always measured separately, and a trace from its first message.
 
 use crate::support::{assert_reads_back, good, read};
 use apus_scenario::Simulation;
@@ -58,8 +57,8 @@ fn incasts(workloads: &[(&str, &str, &str)]) -> String {
     text
 }
 
-/// Two of three workloads share an algorithm, another two a class: totals of both, and of nothing else. An
-/// op of 1 GB takes 80 ms and has not ended after 1 ms.
+/// Two of three workloads share an algorithm, another two a class: both pairs have totals, and no other pair
+/// has. An op of 1 GB takes 80 ms and has not ended after 1 ms.
 #[test]
 fn workloads_that_share_an_algorithm_or_a_class_have_a_total() {
     let text = incasts(&[
@@ -172,8 +171,8 @@ fn a_derived_name_differs_from_all_given_names() {
     assert_eq!(names, ["incast", "incast-unnamed"]);
 }
 
-/// A trace that starts at 2 s in a run of 2.002 s: 200 kB in the 2 ms from its first message on are 0.8 Gb/s,
-/// and all samples lie in that time.
+/// A trace that starts at 2 s in a run of 2.002 s: 200 kB in the 2 ms from its first message are 0.8 Gb/s, and
+/// all samples are in that time.
 #[test]
 fn a_trace_is_measured_from_its_first_message_on() {
     let text = "topology = \"star hosts=5 100Gbps 1us\"\nalgorithm = { name = \"swift\" }\n\
@@ -215,7 +214,7 @@ fn run_whole(text: &str, recorded: bool) -> Summary {
     simulation.run("trace", &mut |_| {}).expect("run")
 }
 
-/// Two messages of 100 kB from 1000 us on: the rate is 1.6 Mbit over the makespan, not over the rest of
+/// Two messages of 100 kB from 1000 us: the rate is 1.6 Mbit over the makespan, not over the rest of
 /// `duration`.
 #[test]
 fn a_trace_that_ends_with_its_ops_is_measured_to_the_last_end() {
@@ -224,7 +223,7 @@ fn a_trace_that_ends_with_its_ops_is_measured_to_the_last_end() {
     let text = format!("duration = \"12ms\"\nends_with_ops = true\n{rows}");
     let summary = run_whole(&text, false);
     let makespan = summary.makespan_us.expect("all have ended");
-    // 100 kB take at least 8 us at 100 Gb/s and two links of 1 us there and back.
+    // 100 kB take at least 8 us at 100 Gb/s, and two links of 1 us in each direction.
     assert!((112.0..150.0).contains(&makespan), "{makespan}");
     assert_eq!((whole.makespan_us, whole.makespan_lower_us), (Some(makespan), Some(makespan)));
     assert_eq!(whole.measured.seconds, 0.011);
@@ -239,7 +238,7 @@ fn a_trace_that_ends_with_its_ops_is_measured_to_the_last_end() {
     assert_eq!(recorded.recording.as_ref().map(|r| r.ops.len()), Some(2));
 }
 
-/// 1 GB takes 80 ms: the run ends before, 2 ms and the drain of 1 ms less the start at 0.5 ms.
+/// 1 GB takes 80 ms. The run ends earlier: after 2 ms and the drain of 1 ms, less the start at 0.5 ms.
 #[test]
 fn a_makespan_with_an_unfinished_op_has_a_lower_bound() {
     let rows = messages("500,0,1,1000000000\n600,2,3,1000\n");
@@ -253,9 +252,9 @@ fn a_makespan_with_an_unfinished_op_has_a_lower_bound() {
     assert!((summary.measured.seconds - 0.0015).abs() < 1e-12, "{}", summary.measured.seconds);
 }
 
-/// An op that ends in the drain ends the makespan: 1 MB takes at least 80 us, the measured phase 50 us.
-/// The drain waits for it, whether or not another message ends in the measured phase, and also if it
-/// was submitted in the warm-up.
+/// An op that ends in the drain ends the makespan: 1 MB takes at least 80 us, the measured phase 50 us. The
+/// drain waits for the op, whether or not another message ends in the measured phase, and also if the op was
+/// submitted in the warm-up.
 #[test]
 fn a_makespan_includes_the_drain() {
     for (warmup, more) in [("0us", "0,2,3,1000\n"), ("0us", ""), ("20us", "")] {
@@ -271,7 +270,7 @@ fn a_makespan_includes_the_drain() {
     }
 }
 
-/// Without a last op the end of the run is not that of an op, and there is no makespan.
+/// Without a last op the end of the run is not the end of an op, and there is no makespan.
 #[test]
 fn only_traces_end_with_their_ops() {
     let text = format!(

@@ -1,5 +1,5 @@
-//! Connection matrices of htsim as jobs with one path per flow, beside the published times of uet-htsim
-//! (validate_outputs, NSCC at 100 Gb/s with links of 1 us). A flow ends there with its last acknowledgement.
+//! Connection matrices of htsim as jobs with one path per flow, compared with the published times of uet-htsim
+//! (validate_outputs, NSCC at 100 Gb/s with links of 1 us). In htsim a flow ends with its last acknowledgement.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -9,12 +9,12 @@ use apus_units::random::SplitMix64;
 
 use crate::support::run_scenario;
 
-/// The completion time of flows of 2,000,000 B on a fat tree of 16 hosts.
+/// Returns the completion time of flows of 2,000,000 B on a fat tree of 16 hosts.
 fn time(flows: impl ExactSizeIterator<Item = (u32, u32)>) -> f64 {
     time_on(4, 2_000_000, 1, flows)
 }
 
-/// The completion time of flows on a fat tree of switches with `k` ports.
+/// Returns the completion time of flows on a fat tree of switches with `k` ports.
 fn time_on(k: u32, bytes: u64, seed: u64, flows: impl ExactSizeIterator<Item = (u32, u32)>) -> f64 {
     let nodes = k * k * k / 4;
     let mut matrix = format!("Nodes {nodes}\\nConnections {}\\n", flows.len());
@@ -66,8 +66,8 @@ operations = "{matrix}"
     job.completion_us.expect("it ends")
 }
 
-/// By hand: 489 packets of 2,031,296 B in all take 162.5037 us on a link, the path adds 5 packet times of 0.3328 us and 6 us,
-/// and the acknowledgement of 64 B 6 us and 6 times 5.12 ns: 176.1984 us.
+/// By hand: 489 packets with a total of 2,031,296 B take 162.5037 us on a link. The path adds 5 packet times of
+/// 0.3328 us and 6 us, and the acknowledgement of 64 B adds 6 us and 6 times 5.12 ns: 176.1984 us.
 #[test]
 fn one_flow_takes_the_time_of_htsim() {
     let found = time([(0, 13)].into_iter());
@@ -88,7 +88,7 @@ fn an_incast_of_fifteen_flows_takes_the_time_of_htsim_within_five_percent() {
 }
 
 /// Flows of 2 MB on 128 hosts to host 33, as in incast_128.cm, and of 100 KB on 1024 hosts to host 0, as in
-/// incast_1024_100K.cm of uet-htsim. The last link limits them, so that paths hardly matter.
+/// incast_1024_100K.cm of uet-htsim. The last link limits them, so paths have little effect.
 #[test]
 fn incasts_of_127_and_1023_flows_take_the_times_of_htsim_within_five_percent() {
     let others = |hosts: u32, to: u32| {
@@ -121,8 +121,8 @@ const PERMUTATION: [(u32, u32); 16] = [
     (8, 9),
 ];
 
-/// Mean and standard deviation of the number of flows on the fullest link of a fat tree of switches with `ports` ports, each flow
-/// on one of its paths at random.
+/// Returns mean and standard deviation of the number of flows on the fullest link of a fat tree of switches
+/// with `ports` ports, where each flow is on one of its paths at random.
 fn fullest_link(ports: u32, flows: &[(u32, u32)], draws: u32) -> (f64, f64) {
     let (half, mut random) = (ports / 2, SplitMix64::new(1));
     let most = |_| {
@@ -158,10 +158,10 @@ fn mean(values: &[f64]) -> f64 {
     values.iter().sum::<f64>() / values.len() as f64
 }
 
-/// With one path per flow the time depends on the random paths: if k flows share the fullest link, the last of them cannot end
-/// before it has carried the bytes of k flows, and ends before it could have carried those of another. So the times tell
-/// k, whose mean over the draws is that of balls in bins, within three standard errors (0.22 flows). The published time is
-/// that of a draw with three.
+/// With one path per flow the time depends on the random paths. If k flows share the fullest link, the last of
+/// them cannot end before the link has carried the bytes of k flows, and ends before the link could have
+/// carried those of another flow. The times therefore show k, whose mean over the draws is that of balls in
+/// bins, within three standard errors (0.22 flows). The published time is that of a draw with three.
 #[test]
 fn permutations_of_16_hosts_on_single_paths_take_the_times_of_balls_in_bins_and_of_htsim() {
     let times: Vec<f64> =
@@ -176,9 +176,10 @@ fn permutations_of_16_hosts_on_single_paths_take_the_times_of_balls_in_bins_and_
     assert!((mean(&three) / 527.8 - 1.0).abs() < 0.05, "{three:.1?}");
 }
 
-/// The same with 1024 hosts, drawn permutations, and the theory of balls in bins: the last flow takes E[k] = 5.85 times 162.5
-/// us, and 12 us of delays. k has a standard deviation of 0.66 (1500 draws), so the mean of ten times has a standard error of
-/// 34 us; a tenth of the theory, 96 us, is 2.8 of them. A longer check (`APUS_HTSIM=1`).
+/// The same with 1024 hosts, drawn permutations, and the theory of balls in bins. The last flow takes E[k] =
+/// 5.85 times 162.5 us, and 12 us of delays. k has a standard deviation of 0.66 (1500 draws), so the mean of
+/// ten times has a standard error of 34 us. A tenth of the theoretical time, 96 us, is 2.8 standard errors. A
+/// longer check (`APUS_HTSIM=1`).
 #[test]
 fn permutations_of_1024_hosts_on_single_paths_take_the_time_of_htsim_for_some_paths() {
     if std::env::var_os("APUS_HTSIM").is_none() {
@@ -201,10 +202,11 @@ fn permutations_of_1024_hosts_on_single_paths_take_the_time_of_htsim_for_some_pa
     assert!((mean / (5.85 * 162.5 + 12.0) - 1.0).abs() < 0.1, "{mean}");
 }
 
-/// The matrix perm_1024n_1024c_0u_2000000b.cm, which experiment uec/permutation-1024 has, sprayed over the leaf-spines of
-/// leaf_spine_1024_oversub.topo and leaf_spine_1024_oversub_8-1.topo: 32 leaves of 32 hosts, and 8 or 4 spines. Queues, marks and times
-/// follow from the base RTT of 4 links, 9348.48 ns, as they do in that experiment: a bandwidth-delay product of 29 packets of 4150 B,
-/// marks from 0.2 to 0.8 of it, a timeout of 15 us and 4 full queues. A longer check (`APUS_HTSIM=1`).
+/// The matrix perm_1024n_1024c_0u_2000000b.cm, which experiment uec/permutation-1024 uses, sprayed over the
+/// leaf-spines of leaf_spine_1024_oversub.topo and leaf_spine_1024_oversub_8-1.topo: 32 leaves of 32 hosts, and
+/// 8 or 4 spines. Queues, marks and times follow from the base RTT of 4 links, 9348.48 ns, as in that
+/// experiment: a bandwidth-delay product of 29 packets of 4150 B, marks from 0.2 to 0.8 of it, a timeout of 15
+/// us and 4 full queues. A longer check (`APUS_HTSIM=1`).
 #[test]
 fn permutations_over_oversubscribed_leaf_spines_take_the_times_of_htsim_within_five_percent() {
     if std::env::var_os("APUS_HTSIM").is_none() {

@@ -1,5 +1,5 @@
-//! The importers: files of other simulators that they read, errors of files that they refuse, and
-//! the absence of panics.
+//! The importers: files of other simulators that they read, errors of files that they refuse, and the absence
+//! of panics.
 
 use apus_scenario::import::hpcc::{FlowTime, render_fct};
 use apus_scenario::import::{End, Graph, Traffic};
@@ -7,7 +7,7 @@ use apus_sim::sizes::Sizes;
 use apus_units::{Rate, Span};
 use proptest::prelude::*;
 
-/// In the form of htsim's files: 3 tiers, `pods` pods of 64 hosts, 8 hosts per switch.
+/// A topology in the form of htsim's files: 3 tiers, pods of 64 hosts, 8 hosts per switch.
 fn topo(nodes: u32, cores_down: u32) -> String {
     let tier = |n: u32, down: u32, up: &str| {
         format!(
@@ -73,14 +73,15 @@ fn a_topology_of_simai_is_the_network_between_servers() {
     assert!(graph.links.iter().all(|link| link.delay == Span::from_ns(500)));
     let left_out = graph.left_out.expect("NVSwitches");
     assert!(left_out.contains("2 NVSwitches and their 4 links"), "{left_out}");
-    // Numbers of hosts above an NVSwitch count without it.
+    // Numbers of hosts after an NVSwitch do not count the NVSwitch.
     let moved = "5 2 1 1 3 H100\n1 3\n0 3 1Gbps 1us 0\n2 3 1Gbps 1us 0\n4 3 1Gbps 1us 0\n";
     let graph = Graph::parse(moved).expect("read");
     assert_eq!((graph.hosts, graph.links.len()), (vec![0, 2, 4], 3));
     assert_eq!(graph.links[2].a, End::Host(2));
 }
 
-/// The end of a link costs no pass over the switches before it: 50,000 NVSwitches, then as many GPUs, with 200,000 links.
+/// Finding the end of a link takes no pass over the preceding switches: 50,000 NVSwitches, then as many GPUs,
+/// with 200,000 links.
 #[test]
 fn a_topology_with_many_nvswitches_is_read_and_links_between_them_are_refused() {
     let count = 50_000;

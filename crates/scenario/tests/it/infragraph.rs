@@ -7,7 +7,8 @@ use proptest::prelude::*;
 /// 4 servers of 2 GPUs with a network card each, below 2 leaves and 2 spines.
 const TWO_RACKS: &str = include_str!("two-racks.yaml");
 
-/// The links that `infragraph` 3.1.0 itself makes of this file (`InfraGraphService.get_networkx_graph`).
+/// Expected are the links that `infragraph` 3.1.0 itself makes of this file
+/// (`InfraGraphService.get_networkx_graph`).
 #[test]
 fn a_file_of_the_package_gives_the_links_of_its_own_graph() {
     let graph = Graph::parse(TWO_RACKS).expect("read");
@@ -133,7 +134,8 @@ fn mistakes_are_refused_with_line_and_remedy() {
     }
 }
 
-/// A chain of devices, each within the one before. Devices are read by name: from the outside, or from the inside.
+/// A chain of devices, each within the previous one. Devices are read by name: from the outside, or from the
+/// inside.
 #[test]
 fn devices_may_be_16_deep() {
     let chain = |count: usize, is_inside_first: bool| {
@@ -155,7 +157,7 @@ fn devices_may_be_16_deep() {
     }
 }
 
-/// Each count is allowed, but not their sum; nothing of it is made.
+/// Each count is allowed, but not their sum; no instance is created.
 #[test]
 fn instances_of_switches_are_bounded_together() {
     let instance = |n: usize| format!(r#"{{ "name": "s{n}", "device": "box", "count": 600000 }}"#);
@@ -186,7 +188,7 @@ fn components_that_endpoints_name_are_bounded_together() {
 proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// A character of a valid file replaced by any other, or the file cut there.
+    /// Replaces a character of a valid file by any other, or cuts the file there.
     #[test]
     fn any_damage_is_read_or_refused(at in 0..TWO_RACKS.len(), by in any::<char>(), cut in any::<bool>()) {
         let mut text = TWO_RACKS[..at].to_owned();

@@ -25,7 +25,7 @@ fn job(name: &str) -> Graph {
     parse_job(&text(name)).unwrap_or_else(|why| panic!("{name}:{why}"))
 }
 
-/// 8 ps per byte and 700 ns.
+/// Returns a cost of 8 ps per byte and 700 ns.
 fn cost(bytes: u64) -> Cost {
     let occupies = Span::from_ps(8 * bytes);
     Cost { occupies, latency: Span::from_ns(700), acknowledgement: Span::ZERO }
@@ -49,7 +49,7 @@ fn oneshots_of_a_connection_matrix_start_each_hop_when_the_one_before_has_arrive
     assert_eq!(time(&graph), alone(1 << 20) * 15);
 }
 
-/// Three rounds of full size.
+/// The job has three rounds of full size.
 #[test]
 fn recv_done_triggers_start_the_next_round_and_a_missing_trigger_is_an_error() {
     let graph = job("gen_butterfly_8_fixed.cm");
@@ -76,8 +76,8 @@ fn a_multishot_starts_one_flow_per_activation() {
     time(&graph);
 }
 
-/// Two messages of 1000 B at 5 us and 9 us, a third one when both have arrived at rank 2, which tells rank 3 by a message
-/// of 1 B.
+/// Two messages of 1000 B start at 5 us and 9 us. A third one starts when both have arrived at rank 2, which
+/// informs rank 3 by a message of 1 B.
 #[test]
 fn a_barrier_waits_for_all_activations_and_start_times_count_from_the_start() {
     let graph = parse_job(
@@ -131,7 +131,7 @@ fn mistakes_of_connection_matrices_name_the_line() {
     }
 }
 
-/// 4000 flows before a barrier and 4000 after it are 16 million waits, of which each may be two operations.
+/// 4000 flows before a barrier and 4000 after it are 16 million waits, each of which may be two operations.
 #[test]
 fn the_waits_at_barriers_are_bounded() {
     let job = |flows: usize| {
@@ -145,8 +145,8 @@ fn the_waits_at_barriers_are_bounded() {
     assert!(error.contains("wait for 16000000; a file has at most 10000000"), "{error}");
 }
 
-/// Two layers, forward 556,000 ns and an all-reduce of 16 and 64 MiB each, then an update of 1 ns; backward 1 ns for each
-/// of two gradients.
+/// Two layers. Forward: 556,000 ns and an all-reduce of 16 and 64 MiB each, then an update of 1 ns. Backward: 1
+/// ns for each of two gradients.
 #[test]
 fn a_workload_of_simai_takes_the_sum_of_its_layers() {
     let graph = job("microAllReduce.txt");
@@ -231,7 +231,7 @@ fn a_trace_that_is_cut_short_or_damaged_names_rank_message_and_offset() {
     }
 }
 
-/// A rank that has one collective less than the others.
+/// One rank has one collective less than the others.
 #[test]
 fn collectives_that_a_rank_never_reaches_are_an_error_that_names_them() {
     let mut all = traces("all_reduce");
@@ -247,7 +247,7 @@ fn collectives_that_a_rank_never_reaches_are_an_error_that_names_them() {
     );
 }
 
-/// What is written, this reader reads: operations and dependencies are the same.
+/// The reader reads a written trace back: operations and dependencies are the same.
 #[test]
 fn a_job_of_messages_and_computations_survives_chakra() {
     let mut programs: Vec<_> = (0..2).map(|rank| ProgramBuilder::new(rank, 2)).collect();
@@ -274,8 +274,9 @@ fn write_trace(graph: &Graph, rank: u32, rounds: bool) -> Result<Written, Chakra
     Traces::new(graph).write(rank, rounds)
 }
 
-/// Two receives, an operation without time that joins them, and a computation behind it. ASTRA-sim ends a node of metadata at once,
-/// and starts what is behind it at the rank's next event, of which there is none here.
+/// Two receives, an operation without time that joins them, and a computation after the join. ASTRA-sim ends a
+/// node of metadata at once, and starts the following node at the rank's next event, of which there is none
+/// here.
 #[test]
 fn what_waits_for_a_join_waits_for_what_it_joins_in_a_trace() {
     let mut programs: Vec<_> = (0..2).map(|rank| ProgramBuilder::new(rank, 2)).collect();
@@ -299,7 +300,7 @@ fn what_waits_for_a_join_waits_for_what_it_joins_in_a_trace() {
     assert_eq!(time(&again), time(&graph));
 }
 
-/// The traces of all ranks, as they are read again.
+/// Returns the traces of all ranks, written and read again.
 fn rewritten(graph: &Graph) -> Result<Vec<RankTrace>, ChakraError> {
     let trace = |rank| RankTrace::parse(rank, &write_trace(graph, rank, false)?.bytes);
     (0..graph.ranks()).map(trace).collect()
@@ -319,7 +320,7 @@ fn jobs_of_collectives_survive_chakra() {
     }
 }
 
-/// A computation, a send after it, and another computation beside the send.
+/// A computation, a send after it, and another computation in parallel with the send.
 #[test]
 fn what_chakra_has_not_of_messages_is_an_error_or_counted() {
     let written = |send: Op, streams: [u8; 2]| {

@@ -17,8 +17,8 @@ fn problem(workload: &str) -> String {
     read(&star(workload)).expect_err("refused").to_string()
 }
 
-/// The closed form of a ring all-reduce of 8 MiB among 8 ranks is 1225.4144 us; acknowledgements delay it by at most
-/// 84 / 4160.
+/// The closed form of a ring all-reduce of 8 MiB among 8 ranks is 1225.4144 us. Acknowledgements delay it by at
+/// most 84 / 4160.
 #[test]
 fn a_collective_of_one_line_gives_its_completion_time_and_ends_the_run() {
     let text = star("kind = \"all-reduce\"\nsize = \"8MiB\"\n");
@@ -72,7 +72,7 @@ fn placements_give_each_rank_its_host() {
     assert_eq!(random, [1, 1, 3, 3, 7, 7]);
 }
 
-/// A ring of 8 has 8 connections, each rank to the next.
+/// A ring of 8 has 8 connections, one from each rank to the next.
 #[test]
 fn flows_per_pair_multiply_the_connections() {
     let text = star("kind = \"all-reduce\"\nsize = \"1MB\"\nflows_per_pair = 3\n");
@@ -136,7 +136,8 @@ fn checks_name_metrics_of_jobs() {
     assert!(crate::support::read(&wrong).is_err());
 }
 
-/// Four ranks on each of two hosts are two nodes: what leaves them is the ring of two per place, four times.
+/// Four ranks on each of two hosts are two nodes. The traffic between them is a ring of two for each of four
+/// positions.
 #[test]
 fn the_nodes_of_listed_places_are_the_ranks_of_a_host() {
     let workload = "kind = \"all-reduce\"\nsize = \"1MB\"\npattern = \"hierarchical\"\nlocal_rate = \"400Gbps\"\n\
@@ -147,7 +148,7 @@ fn the_nodes_of_listed_places_are_the_ranks_of_a_host() {
     assert_eq!(job.collective.as_ref().map(|collective| collective.algorithm), Some(group));
 }
 
-/// Nodes have no default size where the ranks of a host are not consecutive: their rings would cross the fabric.
+/// Nodes have no default size if the ranks of a host are not consecutive: their rings would cross the fabric.
 #[test]
 fn nodes_need_their_size_unless_ranks_of_a_host_are_consecutive() {
     let spread = [

@@ -23,7 +23,7 @@ const fn key(from: u32, to: u32, tag: u64) -> Key {
     Key { from, to, tag }
 }
 
-/// All events with their times in nanoseconds, until nothing is left.
+/// Returns all events with their times in nanoseconds, until none is left.
 fn events(live: &mut Live<AlgorithmConfig>) -> Vec<(u64, f64)> {
     let mut all = Vec::new();
     while let Next::Event(token) = live.next(Time::MAX) {
@@ -32,7 +32,8 @@ fn events(live: &mut Live<AlgorithmConfig>) -> Vec<(u64, f64)> {
     all
 }
 
-/// 1 MiB takes 87.5296 us over two links of 1 us at 100 Gb/s; the sender hears of it 2 us later, the propagation delay.
+/// 1 MiB takes 87.5296 us over two links of 1 us at 100 Gb/s; the sender is informed 2 us later, after the
+/// propagation delay.
 #[test]
 fn a_message_takes_its_closed_form_to_the_picosecond() {
     let mut live = live("");
@@ -44,11 +45,12 @@ fn a_message_takes_its_closed_form_to_the_picosecond() {
     assert_eq!(live.now(), Time::from_ps(89_529_600));
     assert_eq!(live.next(Time::MAX), Next::Idle);
     assert_eq!(live.unfinished(), None);
-    // With a time to reach, the time passes.
+    // With a time limit, the time passes.
     assert_eq!((live.next(Time::from_ps(1 << 40)), live.now()), (Next::Idle, live.end()));
 }
 
-/// A packet of 4160 B arrives after 2665.6 ns. A link that fails at that very time loses it, as in a run without a program.
+/// A packet of 4160 B arrives after 2665.6 ns. A link that fails at exactly that time loses the packet, as in a
+/// run without a program.
 #[test]
 fn a_fault_comes_before_what_is_due_at_its_time() {
     for (at, is_lost) in [("2665600ps", true), ("2665601ps", false)] {
@@ -63,7 +65,7 @@ fn a_fault_comes_before_what_is_due_at_its_time() {
     }
 }
 
-/// Four ports of each host are four pairs, for which two entropy values do not do.
+/// Four ports of each host are four pairs, for which two entropy values do not suffice.
 #[test]
 fn a_pair_of_ranks_whose_flows_cannot_be_opened_takes_no_message() {
     let text = scenario("balancer = \"oblivious evs=2\"\n");
@@ -93,8 +95,8 @@ fn the_rule_of_the_workload_says_when_a_send_is_done() {
     }
 }
 
-/// A receive takes the message that was sent first, also if a later one arrives before it, and also if all have arrived
-/// before the receives.
+/// A receive takes the message that was sent first, even if a later one arrives earlier, and even if all have
+/// arrived before the receives.
 #[test]
 fn equal_keys_match_in_the_order_of_sending() {
     for first in [true, false] {
@@ -134,7 +136,7 @@ fn sizes_of_a_message_and_its_receive_must_agree() {
     assert!(error.contains("has 300 bytes, but its receive expects 200"), "{error}");
 }
 
-/// The transport has no longer ops than 2^48 bytes.
+/// The longest op of the transport has 2^48 bytes.
 #[test]
 fn a_message_or_receive_that_is_longer_than_an_op_is_refused_and_blocks_nothing() {
     let mut live = live("");
@@ -149,7 +151,7 @@ fn a_message_or_receive_that_is_longer_than_an_op_is_refused_and_blocks_nothing(
     live.send(key(2, 3, 1), 1 << 48, None).expect("the longest");
 }
 
-/// Delays of zero, and several events of one time, come in the order of the calls; the time does not move.
+/// Delays of zero, and several events at one time, come in the order of the calls; the time does not advance.
 #[test]
 fn events_of_one_time_come_in_the_order_of_their_causes() {
     let mut live = live("");
@@ -200,7 +202,8 @@ fn ranks_of_one_host_use_its_network() {
     assert_eq!(live.now(), Time::from_ps(100_000 + 20_971_520));
 }
 
-/// A program that answers: rank 0 and 1 exchange a message ten times, each sent when the one before has arrived.
+/// A program that answers: ranks 0 and 1 exchange a message ten times, each sent when the previous one has
+/// arrived.
 #[test]
 fn messages_are_sent_as_others_arrive_and_numbers_are_used_again() {
     let mut live = live("");
@@ -230,7 +233,7 @@ fn a_scenario_for_a_program_is_not_a_run_and_the_reverse() {
     assert!(error.contains("exactly one workload of kind \"external\""), "{error}");
 }
 
-/// Two hosts on each of two leaves, four spines, whose links have a quarter of the hosts' rate.
+/// Two hosts on each of two leaves, and four spines whose links have a quarter of the hosts' rate.
 fn leaf_spine(routing: &str, fault: &str) -> Live<AlgorithmConfig> {
     let text = format!(
         "duration = \"100ms\"\npackets = {{ payload = \"4096B\", header = \"64B\" }}\n\
@@ -253,7 +256,8 @@ fn transfer(live: &mut Live<AlgorithmConfig>, from: u32, to: u32) -> f64 {
     live.now().since(begin).as_ps() as f64 * 1e-6
 }
 
-/// Flows that the program opens while switches avoid a dead link take other paths: no packet waits for its timeout.
+/// Flows that the program opens while switches avoid a dead link take other paths, so that no packet waits for
+/// its timeout.
 #[test]
 fn flows_opened_while_a_link_is_avoided_take_other_paths() {
     let dead = "[[fault]]\nlink = \"leaf 0 <-> spine 1\"\nkind = \"down\"\nat = \"10us\"\n\

@@ -7,8 +7,8 @@ use apus_scenario::Simulation;
 
 use crate::support::{assert_reads_back, good, read, run_scenario};
 
-/// Name, ranks, and the time in us that LogGOPSim 76451de prints for the last rank with its default parameters (run on
-/// 2026-11-22).
+/// Name, number of ranks, and the time in us that LogGOPSim 76451de prints for the last rank with its default
+/// parameters (run on 2026-11-22).
 const SAMPLES: [(&str, u32, f64); 7] = [
     ("allreduce_ring_8", 8, 88_157.3),
     ("allreduce_recdoub_8", 8, 11_043.012),
@@ -19,7 +19,7 @@ const SAMPLES: [(&str, u32, f64); 7] = [
     ("incast_9", 9, 48_015.952),
 ];
 
-/// A scenario of a sample. The fabric is faster than the model: 1 us, and 400 Gb/s of 1.3 Gb/s.
+/// A scenario of a sample. The fabric is faster than the model: 1 us, and 400 Gb/s instead of 1.3 Gb/s.
 fn scenario(name: &str, hosts: u32, host: &str, algorithm: &str) -> String {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../jobs/tests/data");
     let operations = fs::read_to_string(folder.join(format!("{name}.goal"))).expect(name);
@@ -45,8 +45,8 @@ fn goal_samples_take_the_times_that_loggopsim_prints_exactly() {
     }
 }
 
-/// In each of 14 steps the stream of a rank first sends 1 MiB, for o + (s-1)O. The message of its neighbour, which left at
-/// the same time, arrives meanwhile and then occupies it for o + (s-1) max(O, G).
+/// In each of 14 steps the stream of a rank first sends 1 MiB, for o + (s-1)O. The neighbour's message, which
+/// left at the same time, arrives in the meantime and then occupies the stream for o + (s-1) max(O, G).
 #[test]
 fn parameters_of_the_model_are_keys_of_the_host() {
     let host = ", latency = \"3us\", overhead = \"1us\", overhead_per_byte = \"250ps\", gap = \"2us\", gap_per_byte = \"500ps\", eager = \"1KiB\"";
@@ -75,7 +75,7 @@ fn settings_of_the_model_without_effect_are_errors() {
     assert!(problem(&external).contains("do not run"), "{}", problem(&external));
 }
 
-/// The times of its operations together are beyond the range of times, but not those of one rank.
+/// The sum of the times of all operations exceeds the range of times, but the sum of one rank does not.
 #[test]
 fn a_job_of_many_ranks_may_take_hours() {
     let rank = |rank: u32| format!("rank {rank} {{\nl1: calc 10800000000000\n}}\n");

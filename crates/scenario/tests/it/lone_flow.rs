@@ -1,8 +1,9 @@
-//! A flow alone uses its link with the parameters that follow from the network.
+//! A lone flow fills its link with the parameters that follow from the network.
 
 use crate::support::run_scenario;
 
-/// Gb/s of a flow of Swift without any setting: it is alone on links of 10 Gb/s and always has ops.
+/// Returns the Gb/s of a flow of Swift without any setting, which is alone on links of 10 Gb/s and always has
+/// ops.
 fn lone_flow(delay_us: u32, topology: &str) -> f64 {
     let text = format!(
         "duration = \"140ms\"\nwarmup = \"100ms\"\nalgorithm = {{ name = \"swift\" }}\n\

@@ -1,9 +1,10 @@
-//! How data gets into a host's NIC: pulled by it, or pushed into a queue that takes part in the algorithm.
+//! The way of data into a host's NIC: the NIC pulls it, or the host pushes it into a queue that takes part in
+//! the algorithm.
 
 use crate::support::run_scenario;
 use apus_sim::summary::Summary;
 
-/// Packets of 5000 B, 400 ns each at 100 Gb/s; 5 us there and back.
+/// Packets of 5000 B, 400 ns each at 100 Gb/s; a base RTT of 5 us.
 const HEAD: &str = r#"
 topology = { kind = "star", hosts = 9, rate = "100Gbps", delay = "1048ns", buffer = "unlimited" }
 packets = { payload = "4936B", header = "64B", control = "46B" }
@@ -25,8 +26,8 @@ fn flows(algorithm: &str) -> String {
     )
 }
 
-/// Eight windows of 12 packets are 96; 12.5 are in the network, and all others wait in the NIC, before
-/// their timestamps if it pulls and after them if it queues: 96 packets take 38.4 us.
+/// Eight windows of 12 packets are 96 packets. 12.5 are in the network, and all others wait in the NIC: before
+/// their timestamps if the NIC pulls, after them if it queues. 96 packets take 38.4 us.
 #[test]
 fn a_queueing_nic_holds_the_packets_that_windows_admit() {
     let constant = flows("{ name = \"constant\", window = 12.0 }");
@@ -36,8 +37,8 @@ fn a_queueing_nic_holds_the_packets_that_windows_admit() {
     assert!((38.3..38.5).contains(&queued.p50.unwrap()), "{queued:?}");
 }
 
-/// Bolt ns-3: the NIC's port takes part. Only the NIC is congested here, so that only its signals
-/// can keep the queue near the threshold: without them it would be as long as above, and longer.
+/// Bolt ns-3: the NIC's port takes part. Only the NIC is congested here, so only its signals can keep the queue
+/// near the threshold. Without them the queue would be at least as long as above.
 #[test]
 fn bolt_ns_3_a_queueing_nic_signals_its_flows() {
     let bolt = flows("{ name = \"bolt\", initial_cwnd = 12.5, max_cwnd = 12.5 }");
@@ -49,9 +50,9 @@ fn bolt_ns_3_a_queueing_nic_signals_its_flows() {
     assert!(rate > 90.0, "{rate} Gb/s: the signals do not starve the link");
 }
 
-/// Bolt §3.2: a flow ends, and PRU tokens let the other take its bandwidth, whereas one packet more per
-/// RTT takes some 33 RTTs for half of the link (Fig. 12). The tokens are of use only if the senders' own
-/// NICs leave INC on packets that have met no switch yet; in Bolt ns-3 they do where supply matching is
+/// Bolt §3.2: when a flow ends, PRU tokens let the other flow take its bandwidth, whereas one packet more per
+/// RTT takes about 33 RTTs for half of the link (Fig. 12). The tokens are of use only if the senders' own NICs
+/// leave INC on packets that have not passed a switch yet. In Bolt ns-3 the NICs do so if supply matching is
 /// off.
 #[test]
 fn bolt_section_3_2_pru_without_sm_works_behind_a_nic_that_queues() {
@@ -108,7 +109,7 @@ hold = "20us"
         );
         run_scenario(&text).settle["taken"].time_us
     };
-    // Half of the window of 67 packets, a packet per RTT of 8 us: 264 us; the threshold of 95 % is
+    // Half of the window of 67 packets, at a packet per RTT of 8 us, takes 264 us; the threshold of 95 % is
     // reached earlier.
     let without = settled_us(false).expect("the flow takes the link");
     assert!((200.0..264.0).contains(&without), "{without} us without PRU");
@@ -142,9 +143,10 @@ fn paused(scenario: &str) -> Summary {
     run_scenario(&format!("{scenario}{flows}"))
 }
 
-/// IEEE 802.1Qbb: while a class is paused, a NIC sends none of it. One that pulls leaves the packets with their flows: the
-/// network holds what the switch may hold, per link 50 kB and what is sent before the pause takes effect (2.1 us there and
-/// back and two packets, 37 kB): 700 kB for all, 56 us. One that queues holds eight windows of 500 kB: 320 us.
+/// IEEE 802.1Qbb: while a class is paused, a NIC sends no packet of it. A NIC that pulls leaves the packets
+/// with their flows. The network then holds what the switch may hold: per link 50 kB, and the bytes sent before
+/// the pause takes effect (2.1 us for both directions and two packets, 37 kB), 700 kB for all links, 56 us. A
+/// NIC that queues holds eight windows of 500 kB: 320 us.
 #[test]
 fn a_pulling_nic_leaves_packets_with_their_flows_while_its_port_is_paused() {
     let pulled = paused(&PAUSED.replace("NIC", "pull"));
@@ -155,7 +157,7 @@ fn a_pulling_nic_leaves_packets_with_their_flows_while_its_port_is_paused() {
     assert!((319.0..321.0).contains(&queued.mean.unwrap()), "{queued:?}");
 }
 
-/// A flow of another class goes on while the incast's packets wait.
+/// A flow of another class continues while the incast's packets wait.
 #[test]
 fn a_pause_of_one_class_stops_no_flow_of_another() {
     let classes = "[[topology.class]]\nname = \"lossless\"\n[[topology.class]]\nname = \"other\"\n\

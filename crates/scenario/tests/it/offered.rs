@@ -18,8 +18,8 @@ fn near(value: Option<f64>, expected: f64) -> bool {
     value.is_some_and(|value| (value / expected - 1.0).abs() < 1e-9)
 }
 
-/// Two messages of 100 kB over 1 ms from either host of one leaf to those of the other, over links of 10 Gb/s and of 2 Gb/s
-/// between switches.
+/// Two messages of 100 kB over 1 ms from each host of one leaf to the hosts of the other, over links of 10
+/// Gb/s, and of 2 Gb/s between switches.
 fn four_messages(spines: u32, more: &str) -> String {
     format!(
         "topology = {{ kind = \"leaf-spine\", leaves = 2, hosts_per_leaf = 2, spines = {spines}, \
@@ -29,8 +29,8 @@ fn four_messages(spines: u32, more: &str) -> String {
     )
 }
 
-/// Each host sends 200 kB, 250 kB on the wire, in 1 ms: 2 Gb/s of its 10. All four messages cross the one
-/// link to the spine of 2 Gb/s: 500 kB in 1 ms are 4 Gb/s, twice its rate.
+/// Each host sends 200 kB, 250 kB on the wire, in 1 ms: 2 Gb/s of its 10 Gb/s. All four messages cross the
+/// single link of 2 Gb/s to the spine: 500 kB in 1 ms are 4 Gb/s, twice its rate.
 #[test]
 fn the_load_of_a_trace_is_that_of_its_messages() {
     let (load, notes) = offered(&four_messages(1, ""));
@@ -46,7 +46,8 @@ fn the_load_of_a_trace_is_that_of_its_messages() {
     assert!(notes[0].contains("offered load 2.000 is above 1 at the link leaf 0 -> spine 0"));
 }
 
-/// Each of four spines gets a quarter of the 500 kB, 1 Gb/s in 1 ms: half of the rate of each link that is used, of 16.
+/// Each of four spines gets a quarter of the 500 kB, 1 Gb/s in 1 ms: half of the rate of each used link, of 16
+/// links.
 #[test]
 fn flows_that_spread_their_packets_load_all_of_their_paths() {
     let balancer = "balancer = \"oblivious\"\n";
@@ -56,7 +57,7 @@ fn flows_that_spread_their_packets_load_all_of_their_paths() {
     assert!(near(load.host_link_load, 0.2), "{load:?}");
     assert!(near(load.workload["trace"].max_link_load, 0.5), "{load:?}");
     assert!(!notes.iter().any(|note| note.contains("offered load")), "{notes:?}");
-    // No byte is lost where the number of paths divides no message.
+    // No byte is lost if the number of paths does not divide a message.
     let (load, _) = offered(&four_messages(3, balancer));
     assert!(near(load.host_link_load, 0.2), "{load:?}");
 }

@@ -3,7 +3,7 @@
 use crate::support::{FIRST, assert_reads_back, read, read_with, set};
 use proptest::prelude::*;
 
-/// Lines of scenarios, for texts that resemble one.
+/// Lines of scenarios, for texts that resemble a scenario.
 fn line() -> impl Strategy<Value = String> {
     let keys = [
         "duration",

@@ -45,7 +45,7 @@ name = "rccc"
     )
 }
 
-/// A receiver grants at 0.99 of its rate, in bytes on the wire, whatever the number of its senders; they get equal shares.
+/// A receiver grants at 0.99 of its rate, in wire bytes, for any number of senders, which get equal shares.
 #[test]
 fn senders_of_one_receiver_share_the_pace_of_its_grants() {
     for (senders, pace) in [(1, 0.99), (3, 0.99), (8, 0.8)] {
@@ -58,9 +58,10 @@ fn senders_of_one_receiver_share_the_pace_of_its_grants() {
     }
 }
 
-/// A sender of two receivers divides its demand among them, so that each grants what the sender can use. Two senders of each other's
-/// receivers: each receiver has two demands, of up to 0.75 bandwidth-delay products beyond what it has granted. In the RTT until it hears
-/// what a grant made of a demand it grants 0.99 / 2 of one to each, so that it always has a demand, and grants at its pace.
+/// A sender of two receivers divides its demand between them, so that each grants what the sender can use. Here
+/// two senders share the same two receivers. Each receiver has two demands, of up to 0.75 bandwidth-delay
+/// products beyond its grants. Until the receiver sees the effect of a grant on the demand, one RTT later, it
+/// grants 0.99 / 2 of a product to each sender. It therefore always has a demand, and grants at its pace.
 #[test]
 fn a_sender_divides_its_demand() {
     let flow = |from: u32, to: u32| format!("[[workload.flow]]\nfrom = {from}\nto = {to}\n");
@@ -74,8 +75,8 @@ fn a_sender_divides_its_demand() {
     assert_eq!(run(&text, 2).work.event_hash, summary.work.event_hash);
 }
 
-/// Ops of one packet, one after another: the first has the first credit, later ones have credit that nobody asked for, so that no
-/// op waits for a round trip of credit: RTTs of 4.7 us, not of 9.
+/// Ops of one packet, one after another. The first op has the first credit; later ones have unrequested credit.
+/// No op therefore waits for a round trip of credit: RTTs of 4.7 us, not of 9.
 #[test]
 fn flows_that_begin_again_have_credit() {
     let workload = "[[workload]]\nkind = \"flows\"\nclass = \"data\"\nsize = \"4096B\"\n\
@@ -122,7 +123,7 @@ fn settings_without_effect_are_errors() {
     }
 }
 
-/// A host grants at one pace, whatever the algorithms of its flows.
+/// A host has a single pace of grants for all algorithms of its flows.
 #[test]
 fn two_paces_are_an_error() {
     let flows = |more| {
@@ -137,8 +138,9 @@ fn two_paces_are_an_error() {
     assert_eq!(why, None);
 }
 
-/// Hosts have two ports of 100 Gb/s in two planes, and each flow one path: the flows of a port take turns at its rate, whichever flow was
-/// first. Five senders are unevenly divided among the ports, and both ports are full.
+/// Hosts have two ports of 100 Gb/s in two planes, and each flow one path. The flows of a port take turns at
+/// its rate, regardless of which flow was first. Five senders are unevenly divided between the ports, and both
+/// ports are full.
 #[test]
 fn the_flows_of_each_port_of_a_host_share_its_rate() {
     let incast =

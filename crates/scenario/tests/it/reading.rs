@@ -1,4 +1,4 @@
-//! The scenario reader: accepted settings and refused ones with their errors.
+//! The scenario reader: accepted settings, and refused ones with their errors.
 
 use std::fs;
 use std::path::Path;
@@ -121,8 +121,8 @@ fn hosts_and_transport_read_back() {
     assert_reads_back(&scenario);
 }
 
-/// HPCC's own simulator: 1000 B of payload, 48 B of headers and 42 B of INT, which its acknowledgements
-/// of 46 B return.
+/// HPCC's own simulator: 1000 B of payload, 48 B of headers and 42 B of INT, which acknowledgements of 46 B
+/// return.
 #[test]
 fn packets_are_those_of_the_profile_unless_the_scenario_sets_them() {
     let hpcc = FIRST.replace("\"swift\", base_target = \"25us\"", "\"hpcc\", profile = \"bolt\"");
@@ -233,7 +233,7 @@ fn an_option_that_a_later_one_replaces_is_refused() {
     assert!(numbered.contains("`workload.size` has no effect"), "{numbered}");
     let whole = refused(&["topology.rate=10Gbps", "topology=star hosts=11 100Gbps 1us"]);
     assert!(whole.contains("`topology.rate` has no effect: `topology` replaces it"), "{whole}");
-    // In the other order the second refines the first.
+    // In the opposite order the second setting refines the first.
     let refined = ["topology=star hosts=11 100Gbps 1us", "topology.rate=10Gbps"];
     assert!(read_with(FIRST, &set(&refined)).is_ok());
     let seed = Options { seed: Some(3), ..set(&["seed=2"]) };
@@ -271,8 +271,8 @@ fn pauses_of_a_class_need_room_for_its_own_packets() {
     good(text);
 }
 
-/// Routes of a pair of hosts over 16 spines: 4 egress ports and their number, there and back, in words of 4 B with room to
-/// grow, and the places and lists by which switches choose.
+/// Routes of a pair of hosts over 16 spines: 4 egress ports and their number, in both directions, in words of 4
+/// B with room to grow; and the positions and lists by which switches choose.
 #[test]
 fn sets_of_paths_count_as_memory() {
     let leaf_spine = |spines: u32, balancer: &str| {

@@ -1,4 +1,4 @@
-//! `[record]`: which tables and samples of a run are kept.
+//! `[record]`: the tables and samples of a run that are kept.
 use apus_scenario::Simulation;
 use apus_sim::record::Record;
 use apus_units::Span;
@@ -33,8 +33,9 @@ fn a_scenario_sets_the_recorded_data() {
     assert_eq!(recording.sampled_ports.len(), 6); // both directions of three links
 }
 
-/// One of two links has a quarter of its rate from 1 to 2 ms: ops of 100 kB, 25 packets of 4160 B at 100 Gb/s, take 8 us there, and 33 us
-/// during the fault. Its flow is slowed until the op that begins before 2 ms has ended, the other one is not.
+/// One of two links has a quarter of its rate from 1 to 2 ms. Ops of 100 kB, 25 packets of 4160 B at 100 Gb/s,
+/// take 8 us, and 33 us during the fault. The flow over this link is slowed until the op that begins before 2
+/// ms has ended; the other flow is not.
 #[test]
 fn a_fault_tells_whom_it_slowed_and_until_when() {
     let flow = |from| format!("[[workload.flow]]\nfrom = {from}\nto = {}\n", from + 1);
@@ -59,14 +60,14 @@ fn a_fault_tells_whom_it_slowed_and_until_when() {
     let one = fault.slowed[0];
     assert!(one.flow == 0 && one.slowdown > 2.0 && !one.before, "{:?}", fault.slowed);
     assert_eq!(fault.slowed_before, 0);
-    // Without a recording nothing is known.
+    // Without a recording, no slowed flows are known.
     let alone = Simulation::new(&setup.plan().expect("plan")).expect("plan");
     let alone = alone.run("slowed", &mut |_| {}).expect("run");
     assert_eq!((alone.faults[0].slowed_flows, alone.faults[0].slowed_until_us), (None, None));
 }
 
-/// An op of 4 kB waits for 25 MB of its flow, 2 ms, from before the fault: it is the slowest by far, but was so already when another link
-/// failed.
+/// An op of 4 kB waits for 25 MB of its flow, 2 ms, from before the fault. It is the slowest op by far, but was
+/// already slow when another link failed.
 #[test]
 fn an_op_that_was_slow_before_a_fault_is_not_the_one_it_slowed_most() {
     let text = "duration = \"4ms\"\ntopology = \"star hosts=4 100Gbps 1us 1MB\"\n\

@@ -77,7 +77,7 @@ proptest! {
     }
 }
 
-/// Yields `lines` lines without holding them.
+/// Yields `lines` lines without storing them.
 struct Endless {
     lines: u64,
     rest: Vec<u8>,
@@ -102,7 +102,7 @@ impl Read for Endless {
 fn a_log_of_a_million_lines_streams() {
     let header = HEADER.split(",set").next().expect("columns").to_owned() + "\n";
     let lines = Endless { lines: 1_000_000, rest: header.into_bytes(), most: 0 };
-    // The reader's own buffer and one line are all that is held.
+    // Only the reader's own buffer and one line are in memory.
     let mut input = BufReader::with_capacity(4096, lines);
     assert_eq!(run("swift", None, &mut input), Ok(1_000_000));
     assert!(input.get_ref().most <= 4096);

@@ -1,4 +1,4 @@
-//! Paths that change, switches that pause, and notifications that take their time, as scenarios.
+//! Scenarios with path changes, pausing switches and delayed notifications.
 
 use apus_scenario::Simulation;
 use apus_scenario::{Options, Scenario, Source};
@@ -60,8 +60,7 @@ fn a_rerouted_flow_leaves_its_path_at_its_time_and_its_acknowledgements_follow()
     for threads in [1, 2] {
         let summary = run(&text, threads);
         let throughput = |group: &str| summary.ports[group].totals.throughput_gbps;
-        // A quarter of the time on one path, three quarters on the other; 2 us in transit in either
-        // case.
+        // A quarter of the time on one path, three quarters on the other; 2 us in transit in either case.
         assert!((throughput("direct") - 25.0).abs() < 1.0, "{}", throughput("direct"));
         assert!((throughput("detour") - 75.0).abs() < 1.0, "{}", throughput("detour"));
         assert!(throughput("back") > 0.5, "{}", throughput("back"));
@@ -105,8 +104,8 @@ fn pauses_prevent_losses_of_an_incast_larger_than_the_buffer() {
     assert!(refused(&INCAST.replace("PFC", wrong)).contains("below"));
 }
 
-/// Returns when the queue is below 4 us again after a second flow has joined, which depends on the
-/// delay of notifications.
+/// Returns the time at which the queue is below 4 us again after a second flow has joined. This time depends on
+/// the delay of notifications.
 fn drained_us(delay: &str) -> f64 {
     let text = format!(
         r#"

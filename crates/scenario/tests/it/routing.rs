@@ -27,7 +27,7 @@ fn run(text: &str, threads: u32) -> Summary {
     simulation.run("s", &mut |_| {}).expect("packets are conserved")
 }
 
-/// Eight hosts on each of two leaves, eight spines of the hosts' rate; each host of leaf 0 sends to one of
+/// Eight hosts on each of two leaves, eight spines of the hosts' rate. Each host of leaf 0 sends to one host of
 /// leaf 1 in a closed loop.
 fn pairs(balancer: &str, more: &str) -> String {
     let flow = |host| format!("[[workload.flow]]\nfrom = {host}\nto = {}\n", host + 8);
@@ -83,8 +83,8 @@ fn spraying_fills_all_links_where_one_path_per_flow_collides() {
 }
 
 /// 64 hashed values of each of 8 flows load a spine with a relative deviation of sqrt(7 / 512) = 0.117. All
-/// windows wait at the spine with the most load, so its load limits the goodput: with four deviations to
-/// 1 / 1.47 = 0.68. The bitmap has nothing to avoid without marks.
+/// windows wait at the spine with the largest load, so its load limits the goodput: with four deviations to 1 /
+/// 1.47 = 0.68. Without marks the bitmap has nothing to avoid.
 #[test]
 fn hashed_values_are_limited_by_the_link_that_most_of_them_share() {
     let goodput = |balancer: &str| share(&run(&pairs(balancer, "loss = \"timeout\""), 1));
@@ -125,7 +125,7 @@ fn settings_without_effect_and_contradictions_are_errors() {
     assert!(why.contains("no effect"), "{why}");
     let why = refused(&pairs("adaptive", ""));
     assert!(why.contains("limit the buffer or the class"), "{why}");
-    // Marks are for policies that look at them, whatever the algorithm.
+    // Policies that read marks use them with any algorithm.
     let marked = |balancer: &str| {
         let unlimited = "buffer = \"unlimited\"";
         pairs(balancer, "")
@@ -144,7 +144,8 @@ fn settings_without_effect_and_contradictions_are_errors() {
     assert!(refused(&falcon).contains("changes the path itself"));
 }
 
-/// Four classes of one port: a class names the policy of its workloads, a workload comes first.
+/// Four classes of one port: a class names the policy of its workloads, and a workload's own policy takes
+/// precedence.
 #[test]
 fn a_class_has_its_own_balancer() {
     // Acknowledgements use the other class.
@@ -166,7 +167,7 @@ fn a_class_has_its_own_balancer() {
     assert!(of("balancer", "round-robin") > 0.9);
 }
 
-/// `apus compare` lets switches mark for REPS too, whatever the algorithm, unless its own switches mark.
+/// `apus compare` lets switches mark for REPS with any algorithm, unless the algorithm's own switches mark.
 #[test]
 fn under_another_algorithm_switches_mark_for_policies_that_look_at_marks() {
     let marks = |balancer: &str, algorithm: &str| {

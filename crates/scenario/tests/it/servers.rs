@@ -37,8 +37,9 @@ fn assert_near(found: f64, expected: f64) {
     assert!((found - expected).abs() < 1e-3, "{found} {expected}");
 }
 
-/// 1 MiB within a server: 2.9127 us at 2880 Gb/s, and two links of 25 ns. To the other server on the same rail: 256 packets
-/// of 4160 B at 400 Gb/s (83.2 ns each) over two links of 500 ns, and to the other rail over four.
+/// 1 MiB within a server: 2.9127 us at 2880 Gb/s, and two links of 25 ns. To the other server on the same rail:
+/// 256 packets of 4160 B at 400 Gb/s (83.2 ns each) over two links of 500 ns; to the other rail over four
+/// links.
 #[test]
 fn gpus_of_a_server_have_its_nvswitches_and_a_nic_each() {
     let servers = |to| time(&message(&simai(SIMAI, "servers = true\n"), to));

@@ -12,7 +12,7 @@ fn run(text: &str) -> Summary {
     run_scenario(&format!("{HEAD}{text}"))
 }
 
-/// 50 000 reads of 1 kB per second for 400 ms, and the mean of their latency in us.
+/// Submits 50 000 reads of 1 kB per second for 400 ms. Returns the mean of their latency in us.
 fn open_loop(service: &str) -> f64 {
     let text = format!(
         "duration = \"400ms\"\n[[workload]]\nkind = \"poisson\"\nop = \"read\"\nsize = \"1kB\"\n\
@@ -27,8 +27,8 @@ fn device(time: &str, parallel: u32, noise: &str) -> String {
     format!("service = {{ time = \"{time}\", parallel = {parallel}, noise = {noise} }}")
 }
 
-/// Pollaczek and Khinchine: at a load of rho a read waits rho / (1 - rho) of its service time if that
-/// is exponential, and half of it if it is constant. Here rho is 50 000 / s times 10 us.
+/// Pollaczek and Khinchine: at a load of rho a read waits rho / (1 - rho) of its service time if that time is
+/// exponential, and half of it if that time is constant. Here rho is 50 000 / s times 10 us.
 #[test]
 fn a_device_is_a_queue_of_theory() {
     let unserved = open_loop("");
@@ -36,12 +36,12 @@ fn a_device_is_a_queue_of_theory() {
     assert!((14.7..15.3).contains(&constant), "M/D/1: 10 us and 5 us of waiting, not {constant}");
     let exponential = open_loop(&device("10us", 1, "1.0")) - unserved;
     assert!((18.8..21.2).contains(&exponential), "M/M/1: 10 us and 10 us, not {exponential}");
-    // Erlang C of 0.5 load on two places: 1/3 of the reads wait, 0.5 * 20 us / (1 - 0.5) * 1/3.
+    // Erlang C of 0.5 load on two slots: 1/3 of the reads wait, 0.5 * 20 us / (1 - 0.5) * 1/3.
     let two = open_loop(&device("20us", 2, "1.0")) - unserved;
     assert!((25.1..28.2).contains(&two), "M/M/2: 20 us and 6.67 us, not {two}");
 }
 
-/// Reads per second of a closed loop, and the mean of their latency in us.
+/// Returns the reads per second of a closed loop, and the mean of their latency in us.
 fn closed_loop(rest: &str) -> (f64, f64) {
     let text = format!(
         "duration = \"60ms\"\nwarmup = \"10ms\"\n[[workload]]\nname = \"reads\"\nkind = \"incast\"\n\
@@ -53,13 +53,13 @@ fn closed_loop(rest: &str) -> (f64, f64) {
 
 #[test]
 fn a_busy_device_serves_as_many_reads_as_it_has_places() {
-    // 4 slots of 100 us each serve 40 000 per second, for any readers: here two.
+    // 4 slots of 100 us each serve 40 000 reads per second for any number of readers: here two.
     let (rate, latency) = closed_loop(&format!(
         "senders = [0, 1]\nreceiver = 3\noutstanding = 16\n{}",
         device("100us", 4, "0.0")
     ));
     assert!((39_900.0..40_100.0).contains(&rate), "{rate}");
-    // Little: 32 outstanding.
+    // Little's law: 32 outstanding reads.
     assert!((792.0..808.0).contains(&latency), "{latency}");
     // Each host has a separate device.
     let (rate, _) = closed_loop(&format!(
@@ -80,7 +80,7 @@ fn an_idle_device_adds_its_time_and_ops_per_time_follow_from_latency() {
     assert!((0.99..1.01).contains(&(rate / little)), "{rate} {little}");
 }
 
-/// Other workloads' reads go past the device.
+/// Reads of other workloads bypass the device.
 #[test]
 fn a_device_is_its_workloads_own() {
     let loops = "senders = [0]\nreceiver = 3\noutstanding = 1\n";

@@ -1,4 +1,4 @@
-//! `stream = true`: traces that are read while a run goes.
+//! `stream = true`: traces that are read during a run.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -15,8 +15,8 @@ fn scenario(workload: &str) -> String {
     )
 }
 
-/// Messages of up to 60 kB over 3 ms and one after the end of the run, in the order of their times: some at once, and
-/// more than a flow accepts at a time.
+/// Messages of up to 60 kB over 3 ms, and one after the end of the run, in the order of their times. Some are
+/// simultaneous, and some exceed what a flow accepts at a time.
 fn rows() -> String {
     let message = |n: u64| {
         let (from, to) = (n * 7 % 16, (n * 5 + 3) % 16);
@@ -51,7 +51,8 @@ fn results_are_those_of_a_trace_in_memory() {
     }
 }
 
-/// 90 MB within 3 ms on one link of 100 Gb/s: ops wait for room in their flows over many steps, some beyond the end.
+/// 90 MB within 3 ms on one link of 100 Gb/s: ops wait for room in their flows over many steps, some beyond the
+/// end of the run.
 #[test]
 fn ops_that_wait_over_many_steps_are_those_of_a_trace_in_memory() {
     let rows: String = (0..300).map(|n| format!("{},0,13,{}\n", n * 10, 250_000 + n)).collect();

@@ -41,7 +41,7 @@ fn connections(plan: &Plan) -> Vec<Ops> {
     plan.connections.iter().map(of).collect()
 }
 
-/// Runs with records: the latencies of all ops, by connection and number.
+/// Runs a recorded scenario. Returns the latencies of all ops, by connection and number.
 fn run_recorded(text: &str) -> (Summary, Vec<Span>) {
     let setup = good(text).runs[0].setup.clone().recorded(true);
     let simulation = Simulation::new(&setup.plan().expect("plan")).expect("simulation");
@@ -53,7 +53,7 @@ fn run_recorded(text: &str) -> (Summary, Vec<Span>) {
     (summary, ops.iter().map(OpRecord::latency).collect())
 }
 
-/// Rows in no order of time: pair 0-1 has 5 messages, pair 2-1 one.
+/// Rows that are not in the order of time: pair 0-1 has 5 messages, pair 2-1 one.
 const ROWS: &str = "3,0,1,30\n0,0,1,10\n0,0,1,20\n9,2,1,70\n5,0,1,50\n4,0,1,40\n";
 
 #[test]
@@ -87,7 +87,7 @@ fn round_trip() -> Span {
     twice(wire(PAYLOAD + 64) + wire(84)) + Span::from_us(4)
 }
 
-/// Three ops of one packet arrive at once at an idle link. In one flow with a window of one packet,
+/// Three ops of one packet arrive at the same time at an idle link. In one flow with a window of one packet,
 /// op n waits for n round trips. In separate flows, op n waits only for n packets at the NIC.
 #[test]
 fn latency_includes_the_wait_behind_earlier_ops_of_the_flow() {
@@ -114,11 +114,11 @@ fn crowd(flows_per_pair: &str) -> String {
         format!("{},{from},{to},{}\n", turn / 2 * 3, 1 + pair * 211 + turn * 977)
     };
     let rows: String = (0..420).map(message).collect();
-    // The slowest pair sends some 240 kB, a packet per round trip of at most 14 us: below 1.5 ms.
+    // The slowest pair sends about 240 kB, a packet per round trip of at most 14 us: below 1.5 ms.
     trace(16, flows_per_pair, &rows).replace("star hosts=16", "fat-tree k=4").replace("1ms", "5ms")
 }
 
-/// However ops are distributed over flows, every op ends and every byte is delivered once.
+/// For any distribution of ops over flows, every op ends and every byte is delivered once.
 #[test]
 fn shared_flows_conserve_ops_and_bytes() {
     for workload in ["", "flows_per_pair = 1\n", "flows_per_pair = 3\n"] {

@@ -19,8 +19,8 @@ fn incast(topology: &str, headers: &str, data: &str) -> String {
 
 const TRIM: &str = "limit = \"10640B\"\ntrim_to = \"headers\"";
 
-/// Every trimmed packet is sent once more, none is lost or sent again by a timeout, and the last bit
-/// arrives no earlier than the link can carry 400 packets of 1064 B: 34.05 us.
+/// Every trimmed packet is retransmitted once, none is lost or retransmitted by a timeout. The last bit arrives
+/// no earlier than the link can carry 400 packets of 1064 B: 34.05 us.
 #[test]
 fn each_trimmed_packet_is_sent_again_and_none_is_lost() {
     for tail in ["", "\ntrim_tail = false"] {
@@ -37,7 +37,7 @@ fn each_trimmed_packet_is_sent_again_and_none_is_lost() {
     }
 }
 
-/// A queue for one header loses the others; timeouts repair that.
+/// A queue for one header loses the other headers; timeouts repair these losses.
 #[test]
 fn lost_headers_are_counted_and_repaired() {
     let scenario = good(&incast("", "limit = \"64B\"", TRIM));

@@ -32,12 +32,12 @@ const FILES: &[(&str, &str)] = &[
     ("switch.txt", "1\n2 3 3 100 5000 0.0001\n"),
 ];
 
-/// In the form of htsim's files: 32 hosts, 4 switches of 8 hosts and 2 uplinks, 2 switches above.
+/// A topology in the form of htsim's files: 32 hosts, 4 switches of 8 hosts and 2 uplinks, 2 switches above.
 const TINY_TOPO: &str = "Nodes 32\nTiers 2\nPodsize 32\n\nTier 0\nDownlink_speed_Gbps 100\n\
     Radix_Down 8\nRadix_Up 2\nDownlink_Latency_ns 1000\nSwitch_Latency_ns 0\nOversubscribed 2\n\n\
     Tier 1\nDownlink_speed_Gbps 200\nRadix_Down 4\nDownlink_Latency_ns 500\nSwitch_Latency_ns 0\n";
 
-/// In the form of the HPCC simulator's files: hosts 0, 2 and 4, switches 1 and 3.
+/// A topology in the form of the HPCC simulator's files: hosts 0, 2 and 4, switches 1 and 3.
 const HPCC_TOPOLOGY: &str = "5 2 4\n1 3\n0 1 100Gbps 0.001ms 0\n2 1 100Gbps 0.001ms 0\n\
                              1 3 400Gbps 0.002ms 0\n3 4 100Gbps 0.001ms 0\n";
 
@@ -52,7 +52,7 @@ fn read(text: &str) -> Result<Scenario, ScenarioError> {
     Scenario::read(&source, &find, &Options::default())
 }
 
-/// The plan, which the effective configuration gives too, without any file.
+/// Returns the plan, after checking that the effective configuration gives the same plan without any file.
 fn plan(text: &str) -> Plan {
     let scenario = read(text).unwrap_or_else(|e| panic!("{e}\n{text}"));
     let setup = &scenario.runs[0].setup;
@@ -242,7 +242,7 @@ fn traces_of_all_formats_become_ops() {
     let hpcc = "topology = { kind = \"links\", file = \"topology.txt\", buffer = \"1MB\" }\n";
     // Nodes 2, 4 and 0 are hosts 1, 2 and 0.
     assert_eq!(trace(hpcc, "flow.txt"), [(0, 1, 2, 1), (100_000_000, 5000, 1, 0)]);
-    // Without a topology of that numbering the numbers are those of hosts.
+    // Without a topology of this numbering, the numbers are those of hosts.
     assert_eq!(trace(STAR, "flow.txt"), [(0, 1, 4, 2), (100_000_000, 5000, 2, 0)]);
 }
 

@@ -9,7 +9,7 @@ use apus_scenario::{Options, Scenario, ScenarioError, Source};
 use apus_sim::Watch;
 use apus_sim::summary::Summary;
 
-/// The ten lines of a first scenario of one's own.
+/// The ten lines of a first scenario.
 pub const FIRST: &str = r#"
 duration = "20ms"
 topology = { kind = "star", hosts = 11, rate = "100Gbps", delay = "1us", buffer = "4MB" }
@@ -68,7 +68,7 @@ pub fn assert_reads_back(scenario: &Scenario) {
     }
 }
 
-/// Everything in a summary that a seed fixes, as text.
+/// Returns everything in a summary that a seed determines, as text.
 pub fn fingerprint(summary: &Summary) -> String {
     serde_json::to_string(summary).expect("summary")
 }

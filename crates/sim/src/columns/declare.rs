@@ -1,5 +1,6 @@
-//! Declarations of results. A field of a struct is declared with its definition and aggregation; its name in JSON,
-//! CSV and checks, its unit, its documentation and its place in the file follow from that.
+//! Declarations of results. A field of a struct is declared with its definition and aggregation. Its name in
+//! JSON, CSV and checks, its unit, its documentation and its position in the file follow from the
+//! declaration.
 
 use std::collections::BTreeMap;
 
@@ -38,7 +39,7 @@ impl Column {
 /// Use of a result by checks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// Not a metric: words, lists, keys, and numbers that no check names.
+    /// No metric: words, lists, keys, and numbers that checks cannot name.
     Fact,
     /// Metric.
     Number,
@@ -49,7 +50,7 @@ pub enum Kind {
 /// A file of results.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Table {
-    /// Name in the directory of results; a table in another format than CSV has that format's ending.
+    /// Name in the directory of results. A table in a format other than CSV has the extension of that format.
     pub file: &'static str,
     /// Meaning of a row.
     pub row: &'static str,
@@ -64,7 +65,7 @@ impl Table {
         Self { file: R::FILE, row: R::MEANING.trim(), columns: Columns::of::<R>() }
     }
 
-    /// Returns the name of the file without its ending.
+    /// Returns the name of the file without its extension.
     #[must_use]
     pub fn stem(&self) -> &'static str {
         self.file.split_once('.').map_or(self.file, |(stem, _)| stem)
@@ -115,12 +116,12 @@ pub trait Row: Declared + Cells {
     const MEANING: &'static str;
 }
 
-/// Columns while they are collected.
+/// Columns while they are being collected.
 #[derive(Debug, Default)]
 pub struct Columns {
     /// Path of the struct whose fields are being declared.
     path: String,
-    /// Beginning of the definitions of these fields.
+    /// Start of the definitions of these fields.
     subject: &'static str,
     all: Vec<Column>,
 }
@@ -153,7 +154,7 @@ impl Columns {
         }
     }
 
-    /// Appends a column of a table, whose cells are of type `T`.
+    /// Appends a column of a table whose cells are of type `T`.
     pub(crate) fn column<T: Cell>(&mut self, name: &str, doc: &str, aggregation: &'static str) {
         self.typed::<T>(Kind::Fact, name, doc, aggregation);
     }
@@ -186,7 +187,7 @@ pub(crate) mod kind {
         to.typed::<T>(Kind::Fact, name, doc, over);
     }
 
-    /// List, whose entries are no metrics.
+    /// List whose entries are no metrics.
     pub(crate) fn list<T>(to: &mut Columns, name: &str, doc: &str, over: &'static str) {
         to.push(Kind::Fact, name, doc, over);
     }
@@ -220,7 +221,7 @@ pub(crate) mod kind {
         to.push(Kind::Number, &format!("{name}.<stat>"), doc, over);
     }
 
-    /// Distribution over ops: unfinished ops set bounds of its numbers.
+    /// Distribution over ops: unfinished ops set bounds for its numbers.
     pub(crate) fn op_stats<T>(to: &mut Columns, name: &str, doc: &str, over: &'static str) {
         stats::<T>(to, name, doc, over);
         number::<u64>(to, &format!("{name}.unfinished"), UNFINISHED, over);
@@ -338,7 +339,7 @@ pub fn gbps(bytes: u64, seconds: f64) -> f64 {
     if seconds > 0.0 { bytes as f64 * 8e-9 / seconds } else { 0.0 }
 }
 
-/// Returns the share of `part` in `whole`; 0 of nothing.
+/// Returns the share of `part` in `whole`; 0 if `whole` is 0.
 pub(crate) fn ratio(part: u64, whole: u64) -> f64 {
     if whole == 0 { 0.0 } else { part as f64 / whole as f64 }
 }

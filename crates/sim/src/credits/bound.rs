@@ -1,33 +1,32 @@
 //! Bound of the data queues by network calculus.
 //!
-//! The data that reaches an egress port was scheduled by credits that left the port at the other
-//! end of its link, at most at their limited rate. The time between the departure of a credit there
-//! and the arrival of its data is between `least` and `most`, so data that arrives within a time T
-//! was scheduled within T + (most - least). Consider a time at which the port has data, and let T
-//! be the time since it last had none. Of the arrivals within T,
+//! The data that reaches an egress port was scheduled by credits that left the port at the other end of its
+//! link, at most at their limited rate. The time from the departure of a credit there to the arrival of its
+//! data is between `least` and `most`. Therefore data that arrives within a time T was scheduled within T +
+//! (most - least). Consider a time at which the port has data, and let T be the time since the port was last
+//! empty. Of the arrivals within T,
 //!
 //! ```text
 //! data called for by credits   <= data * burst + data rate * (T + most - least)
 //! requests, stops and the like <= unscheduled
 //! ```
 //!
-//! and the link, on which only credits have priority, has carried at least `data rate * T`, except
-//! for indivisible packets: the packet in service and the burst of credits before it, together less
-//! than a packet of data. The rest in the port is therefore at most
+//! and the link, on which only credits have priority, has carried at least `data rate * T`, except for
+//! indivisible packets: the packet in service and the burst of credits before it, together less than one data
+//! packet. The rest in the port is therefore at most
 //!
 //! ```text
 //! bound = data * (burst + 1) + data rate * (most - least) + unscheduled
 //! ```
 //!
-//! No credit schedules requests, stops and acknowledgements, so they have no bound in advance: each
-//! port records the maximum that arrived while it was never empty, and the bound for the check of a
-//! run uses this maximum. Before a run it is 0.
+//! Requests, stops and acknowledgements are not scheduled by credits, so they have no bound in advance. Each
+//! port records the maximum number of their bytes that arrived while it was never empty, and the check at the
+//! end of a run uses this maximum. Before a run it is 0.
 //!
-//! The times follow from those of the previous hop, from the sender's NIC outward: each hop adds at
-//! most a full credit queue (at least none) and the worst data queue of the previous hop
-//! (ExpressPass §2: differences in path length and in the hosts' processing are the only causes of
-//! queues). Credits count with their nominal size: if sizes are random, as many short as long ones
-//! must have passed.
+//! The times follow from those of the previous hop, from the sender's NIC outward. Each hop adds a full
+//! credit queue at most (none at least), and the worst data queue of the previous hop (ExpressPass §2:
+//! differences in path length and in the hosts' processing are the only causes of queues). Credits count with
+//! their nominal size: if sizes are random, short and long credits are assumed to balance.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -40,10 +39,10 @@ use apus_wire::Header;
 use super::credit_rate;
 use crate::plan::{ConnectionPlan, Fault, FaultKind, Plan};
 
-/// Reason for the absence of a bound.
+/// Reason why there is no bound.
 #[derive(Debug)]
 pub(crate) enum BoundError {
-    /// Data of one port waits for that of another one and vice versa.
+    /// Data queues of ports depend on each other in a cycle.
     Cycle,
     /// A host's engine has costs without an upper limit.
     Engine,
@@ -64,21 +63,21 @@ impl fmt::Display for BoundError {
     }
 }
 
-/// Time from the departure of a credit from its last port to the arrival of its data in the queue.
+/// Bounds of the time from the departure of a credit from its last port to the arrival of its data in the queue.
 #[derive(Clone, Copy, Debug)]
 struct Delay {
     least: Span,
     most: Span,
 }
 
-/// Input of the bounds: the ports on the paths of data, and the previous ports of each.
+/// Input of the bounds: the ports on the paths of data, each with its previous ports.
 #[derive(Debug)]
 pub(crate) struct DataBounds {
     before: BTreeMap<PortId, Vec<PortId>>,
 }
 
 impl DataBounds {
-    /// Returns the bounds for the paths of the connections of `plan` through `network`.
+    /// Collects the paths of the connections of `plan` through `network`.
     ///
     /// # Errors
     /// If there is no bound.
@@ -119,7 +118,7 @@ impl DataBounds {
     }
 
     /// Returns the bound at every port on a path of data, in wire bytes. `unscheduled` returns the
-    /// unscheduled bytes that may precede the data of a port.
+    /// unscheduled bytes that may precede the data at a port.
     ///
     /// # Errors
     /// [`BoundError::Cycle`].
@@ -143,10 +142,10 @@ impl DataBounds {
 struct Solver<'a, F: AlgorithmFactory> {
     plan: &'a Plan<F>,
     network: &'a Network<Header, F::Switch>,
-    /// Ports from which data may come.
+    /// By port: ports from which its data may come.
     before: &'a BTreeMap<PortId, Vec<PortId>>,
     unscheduled: &'a dyn Fn(PortId) -> u64,
-    /// `None` while it is being computed.
+    /// By port: its delay; `None` while the delay is being computed.
     delays: BTreeMap<PortId, Option<Delay>>,
 }
 
@@ -171,8 +170,8 @@ impl<F: AlgorithmFactory> Solver<'_, F> {
             delay.most = delay.most.max(hop.most);
         }
         if self.before[&port].is_empty() {
-            // A NIC: the host answers a credit at once, apart from interference on the way to the
-            // wire.
+            // The previous port is a NIC: its host answers a credit at once, apart from interference between
+            // stack and wire.
             delay = Delay { least: Span::ZERO, most: self.plan.host.jitter };
         }
         delay = Delay { least: arrives + delay.least, most: arrives + delay.most };
@@ -180,8 +179,8 @@ impl<F: AlgorithmFactory> Solver<'_, F> {
         Ok(delay)
     }
 
-    /// Returns the time from the arrival of a credit in the queue towards `previous` to the arrival
-    /// of its data from there.
+    /// Returns the bounds of the time from the arrival of a credit in the queue towards `previous` to the
+    /// arrival of its data from there.
     fn hop(&mut self, previous: PortId) -> Result<Delay, BoundError> {
         let beyond = self.delay(previous)?;
         let sizes = &self.plan.sizes;

@@ -19,8 +19,8 @@ pub(crate) use bound::{BoundError, DataBounds};
 pub(crate) const CREDIT_CLASS: ClassId = ClassId::new(0);
 /// Class of data.
 pub(crate) const DATA_CLASS: ClassId = ClassId::new(1);
-/// Class of requests, stops and acknowledgements. Ports have no such class, so these packets join
-/// the data, but they do not count as scheduled by credits.
+/// Traffic class of requests, stops and acknowledgements. Ports do not have this class: the packets join the
+/// data, but do not count as scheduled by credits.
 const UNSCHEDULED: ClassId = ClassId::new(2);
 
 /// Returns the class of a packet in a run with credits.
@@ -33,16 +33,16 @@ pub(crate) fn class_of(body: &Body) -> ClassId {
     }
 }
 
-/// Returns the rate of credits on a link, in wire bytes: credits and the data that they schedule in
-/// the other direction fill the link, 84 / (84 + 1538) = 5.18 % with full Ethernet frames.
+/// Returns the rate of credits on a link, in wire bytes. Credits, and the data in the other direction that
+/// they schedule, fill the link: 84 / (84 + 1538) = 5.18 % with full Ethernet frames.
 pub(crate) fn credit_rate(link: Rate, sizes: &PacketSizes) -> Rate {
     let (credit, data) = (u128::from(sizes.control), u128::from(sizes.payload + sizes.header));
     let share = u128::from(link.as_bps()) * credit / (credit + data);
-    // Part of a u64, and above 0 because the rate of a link is at least 1 kb/s.
+    // The share is a part of a u64, and above 0 because the rate of a link is at least 1 kb/s.
     Rate::from_bps(share as u64)
 }
 
-/// Adds a class of credits before the data of every port, of switches and of NICs.
+/// Adds a class of credits before the data class of every port of switches and NICs.
 pub fn divide_ports<W: SwitchHalf + Default>(
     topology: &mut Topology<W>,
     limit: CreditLimit,

@@ -11,8 +11,9 @@ use crate::host_model::Nic;
 use crate::world::World;
 
 impl<F: AlgorithmFactory> Host<F> {
-    /// Sends a packet of the stack at `now`. Interference between its timestamp and the wire delays
-    /// it ([`HostModel::jitter`](crate::host_model::HostModel::jitter)), in order.
+    /// Sends a packet of the stack at `now`. Interference between the timestamp of the packet and the wire
+    /// delays it ([`HostModel::jitter`](crate::host_model::HostModel::jitter)) without changing the order of
+    /// packets.
     #[inline]
     pub(crate) fn hand_to_nic(
         &mut self,
@@ -74,7 +75,7 @@ impl<F: AlgorithmFactory> Host<F> {
             let place = self.on_the_way.partition_point(|other| other.arrives <= at);
             self.on_the_way.insert(place, packet);
         }
-        // A credit that the limit of the NIC drops takes no time on the wire.
+        // A credit that the credit limit of the NIC drops takes no time on the wire.
         if accepted {
             self.occupy_port(now, wire_bytes, route, world);
         }
@@ -111,8 +112,8 @@ impl<F: AlgorithmFactory> Host<F> {
         }
     }
 
-    /// Passes on the feedback of the NIC's port about the packet that it just got (Bolt ns-3: a
-    /// host's device is a port like any other).
+    /// Passes on the feedback of the NIC's port about the packet that the port has just received (Bolt ns-3:
+    /// a host's device is a port like any other).
     #[inline]
     pub(super) fn hear_own_port(&mut self, now: Time, world: &mut World<F>) {
         if self.model.nic == Nic::Queue {
@@ -131,7 +132,7 @@ impl<F: AlgorithmFactory> Host<F> {
         self.endpoint.handle_packet(&arrival, &header);
     }
 
-    /// Returns the flow that the host `peer` knows as `theirs`.
+    /// Returns the flow that the host `peer` knows by its own index `theirs`.
     pub(super) fn flow_of_peer(&mut self, peer: HostId, theirs: FlowId) -> Option<FlowId> {
         if self.by_peer.len() != self.flows.len() {
             let endpoint = &self.endpoint;

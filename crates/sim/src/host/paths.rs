@@ -1,4 +1,4 @@
-//! From entropy values to paths.
+//! Mapping of entropy values to paths.
 
 use apus_cc::{Ev, SwitchHalf};
 use apus_fabric::{Network, PathSet, RouteId, Way};
@@ -9,7 +9,7 @@ use apus_wire::Header;
 
 use crate::plan::{AckPath, EvForm};
 
-/// In place of the port of a pair: no pair is used whose links are avoided.
+/// Marks a pair of ports that is not used because its links are avoided; stored in place of the port.
 const CUT: u8 = u8::MAX;
 
 /// The paths of a flow that spreads its packets.
@@ -20,7 +20,8 @@ pub(crate) struct FlowPaths {
     planned: PathSet,
     /// Ports of the host where the paths begin, as bits.
     ports: u64,
-    /// By pair of ports: the own one, or [`CUT`]; empty if the host has one port, or its ports lead to unequal networks.
+    /// By pair of ports: this host's port, or [`CUT`]. Empty if the host has one port, or its ports lead to
+    /// unequal networks.
     pairs: Box<[u8]>,
     /// Hash of the run and the connection, the same at both ends.
     key: u64,
@@ -28,8 +29,8 @@ pub(crate) struct FlowPaths {
     ack_path: AckPath,
     /// How data packets follow their route.
     way: Way,
-    /// When the ports have sent all data of a job that the flow has passed to them. Data may leave by one port before
-    /// earlier data of the flow leaves by another.
+    /// Time at which the ports have sent all data of a job that the flow has passed to them. Data may leave
+    /// through one port before earlier data of the flow leaves through another.
     left_at: Time,
 }
 
@@ -44,7 +45,8 @@ impl FlowPaths {
         Self { set, planned: set, ports, pairs, key, form, ack_path, way, left_at: Time::ZERO }
     }
 
-    /// Notes that a port will have sent data of a job at `left_at`. Returns when the last data so far has left.
+    /// Records that a port will have sent data of a job at `left_at`. Returns the time at which all data so
+    /// far has left.
     pub(crate) fn leaves(&mut self, left_at: Time) -> Time {
         self.left_at = self.left_at.max(left_at);
         self.left_at
@@ -55,8 +57,8 @@ impl FlowPaths {
         self.set = set;
     }
 
-    /// Sets the ports of a host with several. `port_of` returns the number of the port where a route begins, and
-    /// whether the host avoids the route now; routes that are all avoided are used.
+    /// Sets the ports of a host with several ports. `port_of` returns the number of the port where a route
+    /// begins, and whether the host avoids the route now. If all routes are avoided, they are all used.
     pub(crate) fn set_ports(&mut self, port_of: impl Fn(RouteId) -> (u8, bool)) {
         let pairs = self.planned.port_pairs();
         let paths = if pairs > 1 { pairs } else { self.planned.count() };
@@ -96,13 +98,15 @@ impl FlowPaths {
         self.pairs.len()
     }
 
-    /// Returns the entropy value with which the next packet leaves by a port that is `free`, and the port; `None` if the
-    /// packet waits for its port.
+    /// Returns the entropy value with which the next packet leaves through a port that is `free`, and that
+    /// port; `None` if the packet waits for its port.
     ///
-    /// That is the value of the policy if its port is free. Otherwise the packet waits if its policy keeps a path, or
-    /// goes by the next free port from `first` on, except those that fail: a port that is free because its packets die
-    /// would get most of them. If the own port is not `up`, the packet takes any free port. The other value is near that
-    /// of the policy, at the same port of the peer if the ports of both hosts reach each other.
+    /// If the port of the policy's value is free, the packet uses that value. Otherwise, if the policy keeps
+    /// its path, the packet waits. If the policy allows a move, the packet uses the next free port from
+    /// `first` on, except ports of failing pairs: a port that is free because its packets are lost would get
+    /// most of them. If the packet's own port is not `up`, it takes any free port. The new value is close to
+    /// that of the policy, and leads to the same port of the peer if the ports of both hosts reach each
+    /// other.
     pub(crate) fn on_a_port(
         &self,
         next: &NextEv<'_>,
@@ -118,7 +122,7 @@ impl FlowPaths {
         if is_in(free, own) {
             return Some((ev, port(own)));
         }
-        // A port that is cut off sends nothing: waiting for it would never end.
+        // A port that is cut off sends nothing, so waiting for it would never end.
         let waits = port(own) != u32::from(CUT) && (up == 0 || is_in(up, own));
         if waits && !next.may_move {
             return None;
@@ -143,7 +147,8 @@ impl FlowPaths {
         Some((Ev::new(u16::try_from(other).unwrap_or(ev.get())), port(pair)))
     }
 
-    /// Returns the ports, as bits, for one of which a packet waits that does not leave [by a port](Self::on_a_port) now.
+    /// Returns the set of ports, as bits, for which a packet waits that cannot leave [through a
+    /// port](Self::on_a_port) now.
     pub(crate) fn waits_for(&self, next: &NextEv<'_>, up: u64) -> u64 {
         let bit = |port: u8| 1_u64.checked_shl(port.into()).unwrap_or(0);
         let own = usize::from(next.ev.get()) % self.pairs.len().max(1);
@@ -155,8 +160,9 @@ impl FlowPaths {
         pairs.fold(own, |all, (_, port)| all | bit(*port))
     }
 
-    /// Returns the route of a packet of this number that the transport gave `path`, and how it follows it. `is_up` says
-    /// whether the link of a port works, for hosts with several.
+    /// Returns the route of the packet with number `seq` for the `path` that the transport chose, and how the
+    /// packet follows the route. `is_up` returns whether the link of a port works, for hosts with several
+    /// ports.
     #[inline]
     pub(crate) fn route(
         &self,
@@ -169,7 +175,7 @@ impl FlowPaths {
             (Path::Spread(ev), EvForm::Hashed) => self.on_its_pair(ev),
             (Path::Spread(ev), EvForm::Indexed) => self.indexed(u32::from(ev.get())),
             (Path::Back(number), _) if self.ack_path == AckPath::Symmetric => number % count,
-            // Upper bits that no entropy value has.
+            // The hash input has upper bits that no entropy value has.
             (Path::Back(_), _) => self.hashed(!seq.get()),
             (Path::Label(label), _) => label % count,
         };
@@ -179,7 +185,7 @@ impl FlowPaths {
         (self.set.route(number), way)
     }
 
-    /// Returns the number of the path by which a packet of the peer came.
+    /// Returns the number of the path on which a packet of the peer arrived.
     #[inline]
     pub(crate) fn came_by<W: SwitchHalf>(
         &self,
@@ -192,7 +198,7 @@ impl FlowPaths {
         }
     }
 
-    /// Returns the number of the path of a packet that was sent before paths changed.
+    /// Returns the number of the path of a packet that was sent before the paths changed.
     #[cold]
     fn came_by_former<W: SwitchHalf>(&self, route: RouteId, network: &Network<Header, W>) -> u32 {
         let planned = self.planned.number_of(route).map(|number| (number, 1));
@@ -203,8 +209,8 @@ impl FlowPaths {
         number / variants * now + number % variants % now
     }
 
-    /// Paths of a network without failures count by the lower digits of the value, and detours of each by the
-    /// upper ones.
+    /// Returns the path of an indexed value. The lower digits of the value select a path of the network
+    /// without failures, the upper digits a detour of that path.
     #[inline]
     fn indexed(&self, value: u32) -> u32 {
         let (count, variants) = (self.set.count(), self.set.variants());
@@ -215,8 +221,8 @@ impl FlowPaths {
         value % planned * variants + value / planned % variants
     }
 
-    /// Returns the path by the hash of an entropy value. Of several ports of the host, the value itself names one: a NIC
-    /// chooses its port, switches hash.
+    /// Returns the path for the hash of an entropy value. If the host has several ports, the value itself
+    /// names the port, because a NIC chooses its port and switches hash.
     #[inline]
     fn on_its_pair(&self, ev: Ev) -> u32 {
         let (word, pairs) = (u64::from(ev.get()), self.pairs.len() as u32);
@@ -229,7 +235,8 @@ impl FlowPaths {
         path * variants + drawn % variants
     }
 
-    /// Returns the number of a path, or that of the same path between the next pair in use.
+    /// Returns the number of a path; if its pair is not in use, the number of the same path between the next
+    /// pair in use.
     fn on_a_used_pair(&self, number: u32, is_up: impl Fn(u8) -> bool) -> u32 {
         let (variants, pairs) = (self.set.variants(), self.pairs.len() as u32);
         let (path, variant) = (number / variants, number % variants);

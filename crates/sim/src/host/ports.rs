@@ -1,4 +1,4 @@
-//! The ports of a host's NICs, and when they can take another packet.
+//! The ports of a host's NICs, and the times at which they can take another packet.
 
 use std::mem::replace;
 
@@ -17,10 +17,10 @@ use crate::world::World;
 struct NicPort {
     id: PortId,
     rate: Rate,
-    /// Picoseconds per byte if that is a whole number, otherwise 0. Avoids a division per packet.
+    /// Picoseconds per byte if that is a whole number, otherwise 0. This avoids a division per packet.
     byte_time: u64,
-    /// Time at which it would have sent all packets of the stack without interference. The pull uses this time, so
-    /// that a packet delayed on the way to the NIC does not delay the next.
+    /// Time at which the port would have sent all packets of the stack without interference. The pull uses
+    /// this time, so that a packet that is delayed on its way to the NIC does not delay the next packet.
     drained: Time,
 }
 
@@ -39,23 +39,23 @@ impl NicPort {
 #[derive(Debug)]
 pub(crate) struct NicPorts {
     first: NicPort,
-    /// `None` if the only port takes the packets of any flow.
+    /// `None` if the only port takes packets of any flow.
     choice: Option<Box<Choice>>,
 }
 
-/// State of a host where the NIC looks at whose packet it takes: a host with several ports, or one with ports that switches
-/// may pause.
+/// State of a host whose NIC must consider the flow of a packet: a host with several ports, or with ports
+/// that switches may pause.
 #[derive(Debug)]
 struct Choice {
     /// The ports after the first.
     others: Vec<NicPort>,
-    /// Port from which the search for a free one begins.
+    /// Port at which the search for a free port begins.
     next: u32,
     /// Ports whose links worked when data was last polled, as bits.
     up: u64,
-    /// All data that is left waits for a port that is busy or paused, and nothing has happened at the host since.
+    /// Whether all remaining data waits for a port that is busy or paused, and no event has occurred at the host since.
     is_blocked: bool,
-    /// A class of a port is paused.
+    /// Whether a traffic class of any port is paused.
     is_paused: bool,
 }
 
@@ -116,7 +116,7 @@ impl NicPorts {
         }
     }
 
-    /// Returns when the port where a route begins has sent all packets of the stack.
+    /// Returns the time at which the port where a route begins has sent all packets of the stack.
     pub(super) fn drained_at<F: AlgorithmFactory>(&self, route: RouteId, world: &World<F>) -> Time {
         match self.choice {
             None => self.first.drained,
@@ -124,7 +124,7 @@ impl NicPorts {
         }
     }
 
-    /// Gives the paths from this host to `peer` the ports at which they begin, if the host has several.
+    /// Assigns to the paths from this host to `peer` the ports at which they begin, if the host has several ports.
     pub(crate) fn bind<W: SwitchHalf>(
         &self,
         paths: &mut FlowPaths,
@@ -132,7 +132,7 @@ impl NicPorts {
         network: &Network<Header, W>,
     ) {
         if self.are_several() {
-            // At most 64 ports.
+            // A host has at most 64 ports.
             let number = |route| self.number_of(network.first_port(route)) as u8;
             paths.set_ports(|route| (number(route), network.is_cut(host, peer, route)));
         }
@@ -144,7 +144,7 @@ impl NicPorts {
         (port.rate, port.byte_time) = (rate, rate.whole_byte_time());
     }
 
-    /// Something happens at the host, after which a packet may have a free port.
+    /// Handles an event at the host after which a packet may have a free port.
     #[inline]
     pub(super) fn unblock(&mut self) {
         if let Some(choice) = &mut self.choice {
@@ -152,7 +152,7 @@ impl NicPorts {
         }
     }
 
-    /// Returns the ports that are not paused for a class, as bits.
+    /// Returns the set of ports, as bits, that are not paused for a class.
     fn open_to<W: SwitchHalf>(&self, class: ClassId, network: &Network<Header, W>) -> u64 {
         let ports = self.all().enumerate();
         ports.fold(0, |open, (number, port)| {
@@ -177,7 +177,7 @@ impl<F: AlgorithmFactory> Host<F> {
                 && self.ports.all().any(|port| port.has_room(now, backlog))
     }
 
-    /// Returns the time at which the NIC will have room for the next data packet, if it has none now.
+    /// Returns the time at which the NIC has room for the next data packet, or `now` if it never fills.
     pub(super) fn nic_room_at(&self, now: Time) -> Time {
         if self.model.nic == Nic::Queue {
             return now;
@@ -187,7 +187,7 @@ impl<F: AlgorithmFactory> Host<F> {
             return self.ports.first.room_at(now, backlog);
         };
         let ports = self.ports.all();
-        // Flows that wait for a busy port do not hear of one that was free all the time.
+        // Flows that wait for a busy port gain nothing from a port that has been free all the time.
         let waited_for = ports.filter(|port| !choice.is_blocked || !port.has_room(now, backlog));
         // The end of a pause wakes the host.
         let otherwise = if choice.is_paused { Time::MAX } else { now };
@@ -210,7 +210,7 @@ impl<F: AlgorithmFactory> Host<F> {
         }
     }
 
-    /// Returns the next data packet of the flows whose port has room and is not paused for their class.
+    /// Returns the next data packet of a flow whose port has room and is not paused for the flow's class.
     #[inline(never)] // most hosts have one port, and no pauses
     fn choose_data(&mut self, now: Time, local: Time, world: &World<F>) -> Option<Transmit> {
         let takes_all = self.model.nic == Nic::Queue;
@@ -219,10 +219,10 @@ impl<F: AlgorithmFactory> Host<F> {
         for (number, port) in self.ports.all().enumerate() {
             let is_free = takes_all || port.has_room(now, backlog);
             free |= u64::from(is_free) << number;
-            // A link that has failed at this end is known here at once.
+            // This host knows at once that a link has failed at its end.
             up |= u64::from(world.network.is_up(port.id)) << number;
         }
-        // A link that has failed is used only if all have.
+        // Failed links are used only if all links have failed.
         let wanted = |ports: u64| if ports & up == 0 { ports } else { ports & up };
         let choice = self.ports.choice.as_mut()?;
         let first = choice.next;
@@ -251,7 +251,7 @@ impl<F: AlgorithmFactory> Host<F> {
                     paths.ports()
                 }
             };
-            // A flow whose ports are paused waits for none of them: the end of the pause asks all flows again.
+            // A flow whose ports are paused waits for no port: at the end of the pause all flows are asked again.
             let of_flow = wanted(of_flow) & open;
             if has_room(of_flow) { Turn::Send } else { Turn::Wait(of_flow) }
         });
@@ -262,16 +262,16 @@ impl<F: AlgorithmFactory> Host<F> {
         transmit
     }
 
-    /// A class of a port is paused, or its pause has ended: the NIC takes no packets of a paused class, which stay with their
-    /// flows.
+    /// Handles the start or end of a pause of a class at a port. The NIC takes no packets of a paused class;
+    /// they stay with their flows.
     pub(crate) fn on_pause(&mut self, now: Time, id: PortId, world: &mut World<F>) {
         let network = &world.network;
         let any = self.ports.all().any(|port| network.has_paused_class(port.id));
-        // What the port still holds leaves first.
+        // The packets in the port leave first.
         let drained = network.busy_until(id);
         let port = self.ports.port_mut(self.ports.number_of(id));
         port.drained = port.drained.max(drained);
-        // A NIC that queues takes what it is given.
+        // A NIC that queues accepts all packets that it gets.
         let any = any && self.model.nic == Nic::Pull;
         if let Some(choice) = &mut self.ports.choice {
             (choice.is_blocked, choice.is_paused) = (false, any);
@@ -279,8 +279,8 @@ impl<F: AlgorithmFactory> Host<F> {
         self.ask_flows_again(now, world, true);
     }
 
-    /// Links or paths of the host have changed at `now`: flows that wait for ports are asked again, at once if a pause may have
-    /// stopped all of them, or if `wakes`.
+    /// Handles a change of links or paths of the host at `now`: flows that wait for ports are asked again.
+    /// This happens at once if a pause may have stopped all of them, or if `wakes` is set.
     pub(crate) fn ask_flows_again(&mut self, now: Time, world: &mut World<F>, wakes: bool) {
         self.endpoint.forget_ports();
         let is_paused = self.ports.choice.as_ref().is_some_and(|choice| choice.is_paused);
@@ -290,7 +290,7 @@ impl<F: AlgorithmFactory> Host<F> {
         }
     }
 
-    /// Notes that the stack has passed a packet to the port where its route begins.
+    /// Records that the stack has passed a packet to the port where its route begins.
     #[inline]
     pub(super) fn occupy_port(&mut self, now: Time, bytes: u32, route: RouteId, world: &World<F>) {
         let port = match self.ports.choice {

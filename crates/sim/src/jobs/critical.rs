@@ -1,7 +1,8 @@
-//! The critical path of a job that has ended: the chain of operations and messages without a gap that ended it.
+//! The critical path of a job that has ended: the chain of operations and messages without a gap that
+//! determined its end.
 //!
-//! The path is found backwards. A receive ended when its message arrived, so that the path continues with the send; an
-//! operation started when another one had ended or started, or when its stream was free.
+//! The path is found backwards. A receive ended when its message arrived, so the path continues with the
+//! send. An operation started when another operation had ended or started, or when its stream was free.
 
 use std::collections::BTreeMap;
 
@@ -20,7 +21,7 @@ pub struct CriticalMessage {
     pub from: u32,
     /// The receiving rank.
     pub to: u32,
-    /// The operation of the sender.
+    /// Number of the send within the sender's operations.
     pub op: u32,
     /// Size in bytes.
     pub bytes: u64,
@@ -28,11 +29,11 @@ pub struct CriticalMessage {
     pub start_us: f64,
     /// Arrival of the message.
     pub end_us: f64,
-    /// Time of the message on the fabric without other traffic.
+    /// Time that the message takes on the fabric without other traffic.
     pub ideal_us: f64,
-    /// Time beyond that: other messages of the rank, the window of its flow, and queues.
+    /// Time beyond that: waits for other messages of the rank and for the congestion window of the flow, and queues.
     pub delay_us: f64,
-    /// The port of its path in which bytes spent most time on average over the run; `null` within a host, and if its
+    /// Port of the path in which bytes spent most time on average over the run; `null` within a host, and if
     /// packets take several paths.
     pub link: Option<String>,
 }
@@ -40,22 +41,22 @@ pub struct CriticalMessage {
 /// The critical path.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct CriticalPath {
-    /// Operations and messages on it.
+    /// Number of operations and messages on the path.
     pub(super) steps: u64,
     /// Time of computations.
     pub(super) computing: Span,
-    /// Time of messages on the fabric without other traffic, at most the time they took.
+    /// Time of messages on the fabric without other traffic, at most their actual time.
     pub(super) wire: Span,
     /// Time of messages beyond that.
     pub(super) delayed: Span,
-    /// Its messages, in their order.
+    /// Messages of the path, in order.
     pub(super) messages: Vec<CriticalMessage>,
 }
 
-/// The operations that an operation waits for, by operation.
+/// By operation: the operations for which it waits.
 struct Reverse {
     first: Vec<u32>,
-    /// An operation, and whether its end is waited for.
+    /// An operation, and whether its end (or its start) is awaited.
     awaited: Vec<(u32, bool)>,
     /// Computations by stream and end.
     computations: BTreeMap<(u8, Time), u32>,
@@ -90,11 +91,11 @@ impl Reverse {
     }
 }
 
-/// What an operation waited for last.
+/// The last event for which an operation waited.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct Cause {
     op: u32,
-    /// Its end was waited for, otherwise its start.
+    /// Whether the end of the operation was awaited; otherwise its start.
     is_end: bool,
     at: Time,
 }
@@ -110,7 +111,7 @@ impl Walk<'_> {
         self.ranks.get(rank as usize)?.state.times()?.get(op as usize).copied()
     }
 
-    /// Returns what let an operation start.
+    /// Returns the event that allowed an operation to start.
     fn cause(&mut self, rank: u32, op: u32) -> Option<Cause> {
         let state = &self.ranks.get(rank as usize)?.state;
         let (program, times) = (state.program(), state.times()?);
@@ -128,13 +129,13 @@ impl Walk<'_> {
         {
             return last.map(cause);
         }
-        // Its stream was busy.
+        // The stream of the operation was busy.
         let held = reverse.computations.get(&(program.op(op).cpu, start));
         let held = held.filter(|other| **other != op).map(|op| (*op, true));
         held.or(last).map(cause)
     }
 
-    /// Returns the operation that ended last, of those whose end counts.
+    /// Returns the operation that ended last, among those whose end counts.
     fn last(&self) -> Option<(u32, u32)> {
         let mut found: Option<(Time, u32, u32)> = None;
         for rank in self.ranks {
@@ -153,8 +154,8 @@ impl Walk<'_> {
     }
 }
 
-/// Returns the critical path of a job all of whose operations have ended, without the ports of its messages; `None` without
-/// the times of operations.
+/// Returns the critical path of a job whose operations have all ended, without the ports of its messages.
+/// Returns `None` if the times of operations were not kept.
 pub(super) fn path(job: &JobPlan, ranks: &[&HostRank], costs: &Costs<'_>) -> Option<CriticalPath> {
     if ranks.iter().any(|rank| rank.state.times().is_none()) {
         return None;
@@ -164,7 +165,7 @@ pub(super) fn path(job: &JobPlan, ranks: &[&HostRank], costs: &Costs<'_>) -> Opt
     // A job may have no operation whose end counts.
     let Some((mut rank, mut op)) = walk.last() else { return Some(path) };
     let mut is_end = true;
-    // In the LogGOPS model a stream may be busy longer, with a message that its receive took later.
+    // In the LogGOPS model a stream may be busy longer, with a message whose receive it handles later.
     let end = ranks.iter().map(|rank| rank.state.ended_at()).max().unwrap_or(job.start);
     path.delayed += end.since(walk.times(rank, op)?.end);
     let most = job.graph.ops().saturating_mul(2);
@@ -175,7 +176,7 @@ pub(super) fn path(job: &JobPlan, ranks: &[&HostRank], costs: &Costs<'_>) -> Opt
         if let (true, Action::Compute { .. }) = (is_end, action) {
             path.computing += times.end.since(times.start);
         }
-        // A message that arrived before its receive was posted held nobody up.
+        // A message that arrived before its receive was posted delayed no operation.
         let source = walk.ranks[rank as usize].state.source(op);
         if let (true, Some((from, sent))) = (is_end && times.end > times.start, source) {
             let start = walk.times(from, sent)?.start;
@@ -210,7 +211,7 @@ pub(super) fn path(job: &JobPlan, ranks: &[&HostRank], costs: &Costs<'_>) -> Opt
             path.delayed += delay;
         }
         let cause = walk.cause(rank, op);
-        // In the LogGOPS model its stream or its NIC may have handled another message.
+        // In the LogGOPS model the stream or the NIC may have handled another message.
         path.delayed += times.start.since(cause.map_or(job.start, |cause| cause.at));
         let Some(cause) = cause else { break };
         (op, is_end) = (cause.op, cause.is_end);

@@ -1,25 +1,26 @@
-//! Messages of a job whose operations come one by one: from a program outside, or from a model of all hosts.
+//! Messages of a job whose operations are not in a graph: they come one by one from an external program, or
+//! from a model of all hosts.
 
 use std::collections::BTreeMap;
 
 use apus_jobs::Message;
 use apus_units::Time;
 
-/// What happened to a message of such a job.
+/// Steps of a message of such a job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Step {
-    /// Its first byte has arrived; only with the model of LogGOPS.
+    /// The first byte of the message has arrived; reported only with the LogGOPS model.
     Began,
-    /// It has arrived.
+    /// The message has arrived.
     Arrived,
-    /// The sender's part is done, by the rule of the job.
+    /// The send is done by the rule of the job.
     Sent,
-    /// The sender has the acknowledgement, after which nothing happens to it; for messages within a host, when they
-    /// have arrived.
+    /// The sender has the acknowledgement, and no further step follows. A message within a host is
+    /// acknowledged when it has arrived.
     Acknowledged,
 }
 
-/// A step of a message, which its number names.
+/// A step of a message, identified by the number of the message.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Happened {
     pub(crate) at: Time,
@@ -30,7 +31,7 @@ pub(crate) struct Happened {
     pub(crate) step: Step,
 }
 
-/// The messages of a rank that are outstanding, by number, and what happened to them.
+/// The outstanding messages of a rank by number, and their steps.
 #[derive(Debug, Default)]
 pub(super) struct Outside {
     messages: BTreeMap<u32, Message>,
@@ -46,7 +47,7 @@ impl Outside {
         self.messages.get(&number).copied()
     }
 
-    /// Notes a step of message `message` of rank `from`.
+    /// Records a step of message `message` of rank `from`.
     pub(super) fn note(&mut self, at: Time, job: u32, (from, message): (u32, u32), step: Step) {
         if step == Step::Acknowledged {
             self.messages.remove(&message);

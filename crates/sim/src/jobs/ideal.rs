@@ -1,5 +1,6 @@
-//! The ideal time of a job: its closed form, or the longest of its critical path on the fabric without other traffic, the
-//! time that the busiest NIC, or rank within its host, needs for its bytes, and the computations of the busiest stream.
+//! The ideal time of a job. It is the closed form, or the longest of three times: the critical path on the
+//! fabric without other traffic, the time that the busiest NIC (or rank within its host) needs for its bytes,
+//! and the computations of the busiest stream.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -17,19 +18,20 @@ use apus_wire::Header;
 use crate::packets::PacketSizes;
 use crate::plan::{JobPlan, SendOrder};
 
-/// Number of operations up to which the critical path is computed. deviation: no source; rationale: about a
-/// microsecond and 150 B per operation, so some seconds and a gigabyte.
+/// Maximum number of operations for which the critical path is computed. deviation: no source; rationale:
+/// about a microsecond and 150 B per operation, so several seconds and a gigabyte.
 const MAX_OPS: u64 = 8_000_000;
 
 /// The path between two hosts without other traffic.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Path {
-    /// Rates of the links in order, as configured. Those of a message that uses several ports of a NIC are of all of these.
+    /// Rates of the links in order, as configured. For messages that use several ports of a NIC, these are
+    /// the sums over the ports.
     rates: Vec<Rate>,
     delay: Span,
-    /// Whether packets take several paths: then only the first and the last link carry all of them.
+    /// Whether packets take several paths; then only the first and the last link carry all of them.
     spreads: bool,
-    /// How many messages the ports of an end carry at a time.
+    /// Number of messages that the ports of an end carry at the same time.
     shares: u64,
 }
 
@@ -42,7 +44,7 @@ impl Path {
         let ports = network.path(from, to, 0, 0).ok()?;
         let delay =
             ports.iter().fold(Span::ZERO, |sum, port| sum.saturating_add(network.delay(*port)));
-        // Packets that take several paths use all ports of the NICs.
+        // If packets take several paths, they use all ports of the NICs.
         let planes = if spreads { network.common_ports(from, to) } else { 1 };
         let rate = |port| network.configured_rate(port).saturating_mul(u64::from(planes));
         let most = network.common_ports(from, from).max(network.common_ports(to, to));
@@ -50,7 +52,7 @@ impl Path {
         Some(Self { rates: ports.into_iter().map(rate).collect(), delay, spreads, shares })
     }
 
-    /// Returns whether both NICs have the rate of the slowest link.
+    /// Returns `true` if both NICs have the rate of the slowest link.
     fn is_bound_by_nics(&self) -> bool {
         let (Some(first), Some(last)) = (self.rates.first(), self.rates.last()) else {
             return true;
@@ -58,7 +60,7 @@ impl Path {
         first == last && self.rates.iter().all(|rate| rate.as_bps() >= first.as_bps())
     }
 
-    /// Returns the bytes of a message on the wire.
+    /// Returns the wire bytes of a message.
     fn wire(bytes: u64, sizes: PacketSizes) -> u64 {
         match bytes.div_ceil(u64::from(sizes.payload)) {
             0 => u64::from(sizes.control),
@@ -66,7 +68,7 @@ impl Path {
         }
     }
 
-    /// Times of a message without other traffic.
+    /// Returns the times of a message without other traffic.
     fn cost(&self, bytes: u64, sizes: PacketSizes) -> Cost {
         let alone = if self.spreads {
             self.alone_over_paths(bytes, sizes)
@@ -76,8 +78,9 @@ impl Path {
         self.cost_of(bytes, alone, sizes)
     }
 
-    /// Least times of a message whose sender has others under way: its last packet, which may be shorter than the others, may
-    /// follow a packet of another message, and need not wait for the one before it.
+    /// Returns the minimum times of a message whose sender has other messages outstanding. The last packet,
+    /// which may be shorter than the others, may follow a packet of another message, and then does not wait
+    /// for the previous packet of its own message.
     fn cost_among_others(&self, bytes: u64, sizes: PacketSizes) -> Cost {
         let alone =
             self.with_one_packet(0, Self::wire(bytes, sizes), Self::last_packet(bytes, sizes));
@@ -87,7 +90,7 @@ impl Path {
     fn cost_of(&self, bytes: u64, alone: Span, sizes: PacketSizes) -> Cost {
         let first = self.rates.iter().take(1);
         let all = Self::sum(first.map(|rate| (rate, Self::wire(bytes, sizes))));
-        // Packets of a message with one path leave by one port.
+        // The packets of a message with one path leave through one port.
         let ports = if self.spreads { self.shares } else { 1 };
         let occupies = Span::from_ps(all.as_ps() / ports);
         let back = self.rates.iter().map(|rate| (rate, u64::from(sizes.control)));
@@ -95,27 +98,28 @@ impl Path {
         Cost { occupies, latency: alone.saturating_sub(occupies), acknowledgement }
     }
 
-    /// Returns the time of bytes on each of some links.
+    /// Returns the total time that these links take for their bytes.
     fn sum<'a>(links: impl Iterator<Item = (&'a Rate, u64)>) -> Span {
         let times = links.map(|(rate, bytes)| rate.serialization_time(Bytes::new(bytes)));
         times.fold(Span::ZERO, Span::saturating_add)
     }
 
-    /// Returns the time if the `place`-th link carries `bytes`, and each other link one packet of `packet` bytes.
+    /// Returns the time if the `place`-th link carries `bytes`, and every other link carries one packet of
+    /// `packet` bytes.
     fn with_one_packet(&self, place: usize, bytes: u64, packet: u64) -> Span {
         let on = |at: usize| if at == place { bytes } else { packet };
         let links = self.rates.iter().enumerate().map(|(at, rate)| (rate, on(at)));
         self.delay.saturating_add(Self::sum(links))
     }
 
-    /// Returns the bytes of the last packet of a message on the wire.
+    /// Returns the wire bytes of the last packet of a message.
     fn last_packet(bytes: u64, sizes: PacketSizes) -> u64 {
         let payload = u64::from(sizes.payload);
         Self::wire(bytes - bytes.saturating_sub(1) / payload * payload, sizes)
     }
 
-    /// Returns when the last packet of a message arrives whose packets take one path: on each link it follows the one before,
-    /// and full packets are as far apart as the slowest link so far has them.
+    /// Returns the time at which the last packet of a message arrives if all packets take one path. On each
+    /// link it follows the previous packet. Full packets are spaced by the slowest link so far.
     fn alone_over_one_path(&self, bytes: u64, sizes: PacketSizes) -> Span {
         let full = Bytes::new(u64::from(sizes.payload + sizes.header));
         let last = Bytes::new(Self::last_packet(bytes, sizes));
@@ -133,9 +137,9 @@ impl Path {
         self.delay.saturating_add(arrives)
     }
 
-    /// Returns the least time of a message whose packets take several paths. The slower one of the first and the last link, which
-    /// carry all packets, carries them without a pause; before and behind it is the last packet, which may be short and overtake
-    /// others, or else a full one.
+    /// Returns the minimum time of a message whose packets take several paths. The slower one of the first
+    /// and the last link, which carry all packets, carries them without a pause. The other links add the time
+    /// of one packet: the last one, which may be short and overtake others, or a full one.
     fn alone_over_paths(&self, bytes: u64, sizes: PacketSizes) -> Span {
         let (wire, last) = (Self::wire(bytes, sizes), Self::last_packet(bytes, sizes));
         let end = self.rates.len().saturating_sub(1);
@@ -150,7 +154,7 @@ impl Path {
         }
     }
 
-    /// Returns when the first packet of a message arrives.
+    /// Returns the time at which the first packet of a message arrives.
     fn first_byte(&self, bytes: u64, sizes: PacketSizes) -> Span {
         let first = Self::wire(bytes.min(u64::from(sizes.payload)), sizes);
         let first = self.with_one_packet(0, first, first);
@@ -158,7 +162,7 @@ impl Path {
     }
 }
 
-/// Adds a time to that of a stream, or of a direction of a NIC or a rank.
+/// Adds a time to the sum of a stream, or of one direction of a NIC or rank.
 fn add<K: Ord>(busy: &mut BTreeMap<K, Span>, key: K, time: Span) {
     let sum = busy.entry(key).or_default();
     *sum = sum.saturating_add(time);
@@ -168,7 +172,7 @@ fn add<K: Ord>(busy: &mut BTreeMap<K, Span>, key: K, time: Span) {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct JobIdeal {
     pub(super) time: Span,
-    /// How it was found.
+    /// Origin of the time.
     pub(super) source: &'static str,
 }
 
@@ -176,21 +180,22 @@ pub(super) struct JobIdeal {
 pub(super) struct Costs<'a> {
     job: &'a JobPlan,
     sizes: PacketSizes,
-    /// Hosts of the LogGOPS model.
+    /// Parameters of hosts of the LogGOPS model.
     loggops: Option<Parameters>,
-    /// Indices of [`Costs::kinds`]: most pairs have equal paths.
+    /// Indices into [`Costs::kinds`], because most pairs have equal paths.
     paths: BTreeMap<(Terminal, Terminal), u32>,
     kinds: Vec<Path>,
     /// Whether ranks of one host exchange messages.
     is_local: bool,
-    /// Whether several ranks send through a NIC, or receive through one.
+    /// Whether several ranks send or receive through one NIC.
     shares_nics: bool,
-    /// Whether operations of the job are on several streams. A message occupies the stream of its sender at the receiver too.
+    /// Whether operations of the job are on several streams. A message occupies the sender's stream at the
+    /// receiver too.
     has_streams: bool,
 }
 
 impl<'a> Costs<'a> {
-    /// Returns the times for a job; `None` if hosts have no path. `spreads`: packets take several paths.
+    /// Returns the times for a job; `None` if hosts have no path. `spreads`: whether packets take several paths.
     pub(super) fn new<W: SwitchHalf>(
         job: &'a JobPlan,
         network: &Network<Header, W>,
@@ -205,7 +210,7 @@ impl<'a> Costs<'a> {
         let mut costs =
             Self { job, sizes, loggops, paths, kinds, is_local, shares_nics, has_streams };
         let mut numbers: BTreeMap<Path, u32> = BTreeMap::new();
-        // The rank of each NIC that sends, and that receives.
+        // The rank that sends through each NIC, and the rank that receives.
         let mut users: [BTreeMap<Terminal, u32>; 2] = Default::default();
         for (from, program) in (0..).zip(job.graph.programs()) {
             for op in program.ops() {
@@ -234,14 +239,14 @@ impl<'a> Costs<'a> {
         self.kinds.get(*self.paths.get(pair)? as usize)
     }
 
-    /// Returns the times of a message, with those of its hosts.
+    /// Returns the times of a message, including the times of the hosts.
     pub(super) fn of(&self, from: u32, to: u32, bytes: u64) -> Cost {
         let cost = self.on_fabric(from, to, bytes);
         let Some(model) = &self.loggops else { return cost };
         let last = cost.alone();
         let path = self.path(&self.job.terminals(from, to));
         let first = path.map_or(cost.latency, |path| {
-            // What comes before and behind the fabric is part of the latency.
+            // Time before and after the fabric is part of the latency.
             let own = path.cost(bytes, self.sizes).alone();
             path.first_byte(bytes, self.sizes).saturating_add(last.saturating_sub(own))
         });
@@ -271,7 +276,8 @@ impl<'a> Costs<'a> {
         }
     }
 
-    /// Returns the ideal time of the job; `None` if it is too large to compute, or not all of its operations can end.
+    /// Returns the ideal time of the job; `None` if the job is too large for the computation, or not all of
+    /// its operations can end.
     pub(super) fn ideal(&self) -> Option<JobIdeal> {
         let job = self.job;
         let form = self.closed_form();
@@ -283,7 +289,7 @@ impl<'a> Costs<'a> {
             return form;
         }
         let cost = |transfer: Transfer| self.of(transfer.from, transfer.to, transfer.bytes);
-        // Sends of the LogGOPS model take no time on its critical path.
+        // In the LogGOPS model sends take no time on the critical path.
         let done = if job.done == Done::LogGops { Done::Local } else { job.done };
         let outcome = ideal::run(&job.graph, done, Limits::None, cost);
         let path = JobIdeal { time: outcome.completion, source: "critical path" };
@@ -306,12 +312,14 @@ impl<'a> Costs<'a> {
         else {
             return None;
         };
-        // A closed form has NICs at the rate of a message: hosts with further ports carry several at a time.
+        // A closed form assumes NICs at the rate of one message; hosts with further ports carry several
+        // messages at the same time.
         if path.shares != 1 {
             return None;
         }
-        // Whether a rank sends packets of several messages in turn. With one path, all but the first packet of a direct all-to-all to a
-        // rank follow each other on its link, so that the form is exact if no link is slower.
+        // Whether a rank sends packets of several messages in turn. A direct all-to-all with one path is an
+        // exception: all but the first packet to a rank follow each other on that rank's link, so the form is
+        // exact if no link is slower.
         let among_others = self.job.order == SendOrder::Interleaved
             && match collective.algorithm {
                 Algorithm::BroadcastBinomial => true,
@@ -328,7 +336,8 @@ impl<'a> Costs<'a> {
         Some((JobIdeal { time, source: "closed form" }, others_may_be_longer))
     }
 
-    /// Returns the time that the rank with most bytes in the network within its host needs for them, in one direction.
+    /// Returns the time that the rank with the most bytes in the network within its host needs for them, in
+    /// one direction.
     fn busiest_within_hosts(&self) -> Span {
         let Some(local) = self.job.local.filter(|_| self.is_local) else { return Span::ZERO };
         let mut busy: BTreeMap<(u32, bool), Span> = BTreeMap::new();
@@ -351,8 +360,8 @@ impl<'a> Costs<'a> {
         busy.into_values().max().unwrap_or_default()
     }
 
-    /// Returns the longest time of the computations of a stream, which take place one after the other. The critical path has
-    /// no limit of what a stream computes at a time.
+    /// Returns the longest total time of the computations of a stream, which run one after the other. The
+    /// critical path does not limit the computations that a stream runs at the same time.
     fn busiest_stream(&self) -> Span {
         let of_rank = |program: &Arc<Program>| {
             let mut busy: BTreeMap<u8, Span> = BTreeMap::new();
@@ -366,8 +375,8 @@ impl<'a> Costs<'a> {
         self.job.graph.programs().map(of_rank).max().unwrap_or_default()
     }
 
-    /// Returns the time that the NIC with most bytes needs for them, in one direction. The critical path has no limit of
-    /// what a NIC sends at a time.
+    /// Returns the time that the NIC with the most bytes needs for them, in one direction. The critical path
+    /// does not limit the messages that a NIC sends at the same time.
     fn busiest_nic(&self) -> Span {
         let mut busy: BTreeMap<(Terminal, bool), Span> = BTreeMap::new();
         for (from, program) in (0..).zip(self.job.graph.programs()) {

@@ -16,7 +16,7 @@ use crate::host::Host;
 use crate::plan::{JobError, JobPlan, Plan};
 use crate::world::World;
 
-/// Host of a rank, and its place among the ranks of the host.
+/// Host of a rank, and the index of the rank at the host.
 type Seat = (usize, usize);
 
 /// The hosts with the ranks of a job.
@@ -44,7 +44,7 @@ struct ModelledJob {
     model: Model,
     is_started: bool,
     seats: Box<[Seat]>,
-    /// Ranks all of whose operations are done, by the end of the last one.
+    /// Ranks whose operations are all done, ordered by the end of the last operation.
     ends: BinaryHeap<Reverse<(Time, u32)>>,
 }
 
@@ -52,10 +52,10 @@ struct ModelledJob {
 pub(crate) struct ModelledJobs(Vec<ModelledJob>);
 
 impl ModelledJobs {
-    /// Returns the jobs of a plan; `hosts` are all of its hosts.
+    /// Returns the jobs of a plan. `hosts` are all of its hosts.
     ///
     /// # Errors
-    /// If a rank is on none of them.
+    /// If the host of a rank is not one of them.
     pub(crate) fn new<F: AlgorithmFactory>(
         plan: &Plan<F>,
         parameters: &Parameters,
@@ -87,7 +87,7 @@ impl ModelledJobs {
         self.0.iter().map(ModelledJob::next_at).min().unwrap_or(Time::MAX)
     }
 
-    /// Handles what is due at `now`.
+    /// Handles all events that are due at `now`.
     pub(crate) fn run_due<F: AlgorithmFactory>(
         &mut self,
         now: Time,
@@ -99,7 +99,7 @@ impl ModelledJobs {
         }
     }
 
-    /// Handles what happened to a message on the fabric.
+    /// Handles a step of a message on the fabric.
     pub(crate) fn note<F: AlgorithmFactory>(&mut self, news: &Happened, hosts: &mut [Host<F>]) {
         let job = &mut self.0[news.job as usize];
         let mut ranks = Seated { hosts, seats: &job.seats };
@@ -182,7 +182,7 @@ impl ModelledJob {
         host.send_from_outside(leaves, (self.number, from), message, world);
     }
 
-    /// Keeps the end of a rank if all of its operations are done.
+    /// Records the end of a rank if all of its operations are done.
     fn note_end<F: AlgorithmFactory>(&mut self, rank: u32, now: Time, hosts: &mut [Host<F>]) {
         let mut ranks = Seated { hosts, seats: &self.seats };
         let of = ranks.host_rank(rank);

@@ -1,8 +1,8 @@
 //! Ranks of jobs on a host: their messages are ops of flows, or cross the network within the host.
 //!
-//! [`apus_jobs::Rank`] decides which operation starts when. Here its messages go to flows, and arrivals,
-//! acknowledgements and times come back. A host handles what is due at one time in a fixed order, so that results do
-//! not depend on threads.
+//! [`apus_jobs::Rank`] decides when each operation starts. This module passes its messages to flows, and
+//! reports arrivals, acknowledgements and times to it. A host handles events of the same time in a fixed
+//! order, so that results do not depend on threads.
 
 mod critical;
 mod external;
@@ -34,16 +34,17 @@ pub(crate) use record::records;
 pub(crate) use summary::summarize;
 pub use summary::{JobRank, JobSummary};
 
-/// Number of operations up to which a job keeps the times of all of them, for its critical path and `job_ops`.
+/// Maximum number of operations of a job whose times are all kept, for its critical path and for `job_ops`.
 /// deviation: no source; rationale: 24 B each, so 200 MB.
 pub(crate) const MAX_TIMED: u64 = 8_000_000;
 
-/// Lower half of [`apus_transport::Op::user`] of a message of a job; the upper half is the operation. A host has fewer
-/// sources of ops than this number.
+/// Lower half of [`apus_transport::Op::user`] for messages of jobs; the upper half is the operation. A host
+/// has fewer sources of ops than this number.
 pub(crate) const JOB_OP: u32 = u32::MAX;
 
-/// The news for a sender that its message has arrived, for [`Done::Delivered`]. It takes the propagation delay of the
-/// path back, without queueing, so that it never comes from the past of another part of the network.
+/// Notice to a sender that its message has arrived, for [`Done::Delivered`]. It takes the propagation delay
+/// of the path back, without queueing, so that it never reaches another part of the network in that part's
+/// past.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Notice {
     /// Host of the sender.
@@ -54,8 +55,8 @@ pub(crate) struct Notice {
     op: u32,
 }
 
-/// What happens at a rank at a time known in advance, in the order in which it is handled at one time. Ranks are
-/// indices of the host.
+/// Events of a rank at a time that is known in advance, in the order in which events of the same time are
+/// handled. Ranks are indices of the host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Due {
     /// The job starts.
@@ -68,13 +69,13 @@ enum Due {
     Begins { to: u32, from: u32, op: u32 },
     /// A message within the host has arrived.
     Arrived { to: u32, from: u32, op: u32 },
-    /// The sender hears that its message has arrived.
+    /// The sender is notified that its message has arrived.
     Delivered { rank: u32, op: u32 },
-    /// A message to another host begins to arrive at the rank of this host whose NIC it leaves by.
+    /// A message to another host begins to arrive at the rank of this host that owns the egress NIC of the message.
     Crosses { rank: u32, op: u32 },
-    /// A message to another host has reached the NIC by which it leaves.
+    /// A message to another host has reached its egress NIC.
     Crossed { rank: u32, op: u32 },
-    /// A program outside, or a model of all hosts, sends a message.
+    /// An external program, or a model of all hosts, sends a message.
     Begun { rank: u32, op: u32 },
 }
 
@@ -87,7 +88,7 @@ struct FlowUse {
     rank: u32,
     /// Number of the rank at the other end.
     peer: u32,
-    /// The receiving end: host of the sender, and the propagation delay of the path back.
+    /// At the receiving end: host of the sender, and propagation delay of the path back.
     back: Option<(HostId, Span)>,
 }
 
@@ -96,13 +97,14 @@ struct FlowUse {
 pub(crate) struct HostJobs {
     /// In the order of (job, rank).
     ranks: Vec<HostRank>,
-    /// By flow of the host; `None` for those of other workloads.
+    /// By flow of the host; `None` for flows of other workloads.
     flows: Vec<Option<FlowUse>>,
     due: DueHeap,
-    /// Time of the last action. Engines handle completions at the end of a batch, so times could go back.
+    /// Time of the last action. Engines handle completions at the end of a batch, so completions may come
+    /// with earlier times.
     clock: Time,
     unfinished: usize,
-    /// The model of its jobs needs the arrivals of first bytes.
+    /// Whether the model of the jobs needs the arrivals of first bytes.
     hears_first_bytes: bool,
 }
 
@@ -130,8 +132,8 @@ impl HostJobs {
         self.ranks[rank as usize].add_flow(to, flow);
     }
 
-    /// Adds the receiving end of a flow from rank `from` to rank `to` of this host. `back` is the host of the sender
-    /// with the propagation delay of the path to it.
+    /// Adds the receiving end of a flow from rank `from` to rank `to` of this host. `back` is the host of the
+    /// sender and the propagation delay of the path to it.
     pub(crate) fn add_receiving_flow(
         &mut self,
         job: u32,
@@ -171,7 +173,8 @@ impl HostJobs {
         self.unfinished == 0 && self.ranks.iter().all(|rank| !rank.has_outstanding())
     }
 
-    /// Returns when the last rank whose operations are all done has ended; [`Time::ZERO`] if none has.
+    /// Returns the end of the rank that ended last, of the ranks whose operations are all done;
+    /// [`Time::ZERO`] if there is none.
     pub(crate) fn last_end(&self) -> Time {
         self.ranks.iter().filter_map(|rank| rank.ended_at).max().unwrap_or(Time::ZERO)
     }
@@ -192,7 +195,7 @@ impl HostJobs {
         numbered.filter(|(_, of)| of.is_some_and(|of| of.back.is_none())).map(|(id, _)| id)
     }
 
-    /// Handles what is due at `now`, `local` on the host's clock.
+    /// Handles all events that are due at `now`, which is `local` on the host's clock.
     pub(crate) fn run_due<F: AlgorithmFactory>(
         &mut self,
         now: Time,
@@ -259,7 +262,8 @@ impl HostJobs {
         }
     }
 
-    /// Handles a message that has arrived in full on `flow`. Returns the notice for its sender, if it is to get one.
+    /// Handles a message that has arrived in full on `flow`. Returns the notice for the sender, if the job
+    /// requires one.
     pub(crate) fn on_received<F: AlgorithmFactory>(
         &mut self,
         now: Time,
@@ -280,7 +284,7 @@ impl HostJobs {
         Some(Notice { host, at: now.saturating_add(delay), job, rank: peer, op })
     }
 
-    /// Returns `true` if first bytes of messages matter.
+    /// Returns `true` if the model needs the arrivals of first bytes.
     #[inline]
     pub(crate) fn hears_first_bytes(&self) -> bool {
         self.hears_first_bytes
@@ -294,12 +298,12 @@ impl HostJobs {
         self.ranks[rank as usize].on_first_byte(now, (peer, rank::operation(address).0));
     }
 
-    /// A model of all hosts has ended the operations of a rank.
+    /// Records that a model of all hosts has ended the operations of a rank.
     pub(crate) fn end_rank(&mut self, place: usize, at: Time) {
         self.unfinished -= usize::from(self.ranks[place].ends(at));
     }
 
-    /// Keeps a notice for a rank of this host until its time.
+    /// Stores a notice for a rank of this host until its time.
     pub(crate) fn on_notice(&mut self, notice: &Notice) {
         if let Some(rank) = self.index_of(notice.job, notice.rank) {
             self.due.push(Reverse((notice.at, Due::Delivered { rank, op: notice.op })));
@@ -321,7 +325,7 @@ impl HostJobs {
         self.touch(rank, now, local, endpoint);
     }
 
-    /// Notes that the stack has passed the last bytes of a message to the NIC, which sends them until `left_at`.
+    /// Records that the stack has passed the last bytes of a message to the NIC, which sends them until `left_at`.
     pub(crate) fn on_last_bytes(&mut self, flow: FlowId, segment: &Segment, left_at: Time) {
         let Some(FlowUse { rank, back: None, .. }) = self.flow(flow) else { return };
         let SegmentKind::Write { address, .. } = segment.kind else { return };
@@ -332,8 +336,8 @@ impl HostJobs {
         }
     }
 
-    /// A message begins to arrive at the rank whose NIC it leaves by: returns when it has arrived. If no rank of the job
-    /// has that NIC, the message goes to the NIC itself.
+    /// Starts the arrival of a message at the rank that owns the message's egress NIC, and returns when it
+    /// has arrived. If no rank of the job has that NIC, the message goes directly to the NIC.
     fn cross(&mut self, rank: u32, op: u32, now: Time) -> Time {
         let sender = &self.ranks[rank as usize];
         let message = sender.message(op);
@@ -356,7 +360,7 @@ impl HostJobs {
         self.clock
     }
 
-    /// Sends the new messages of a rank and keeps the time of its next computation.
+    /// Sends the new messages of a rank and schedules the end of its next computation.
     fn touch<F: AlgorithmFactory>(
         &mut self,
         index: u32,
@@ -377,7 +381,7 @@ impl HostJobs {
         self.unfinished -= usize::from(rank.ends(now));
     }
 
-    /// Sends a message of a rank: to itself, within the host, through another NIC of the host, or by a flow.
+    /// Sends a message of a rank: to the rank itself, within the host, through another NIC of the host, or over a flow.
     fn begin<F: AlgorithmFactory>(
         &mut self,
         index: u32,
@@ -408,7 +412,8 @@ impl HostJobs {
         }
     }
 
-    /// A program outside, or a model of all hosts, sends a message of a rank of this host at `now`, when the host wakes up.
+    /// Sends a message of a rank of this host at `now`, on behalf of an external program or a model of all
+    /// hosts. The host sends it when it wakes up.
     pub(crate) fn send_from_outside(
         &mut self,
         now: Time,
@@ -423,7 +428,7 @@ impl HostJobs {
         }
     }
 
-    /// Moves what happened to messages of a program outside, or of a model, into a list.
+    /// Moves the steps of messages of an external program or a model into a list.
     pub(crate) fn take_happened(&mut self, into: &mut Vec<Happened>) {
         for outside in self.ranks.iter_mut().filter_map(|rank| rank.outside.as_mut()) {
             outside.take(into);

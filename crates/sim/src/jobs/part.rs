@@ -23,9 +23,9 @@ pub struct JobPart {
     pub mean_us: f64,
     /// The longest time.
     pub max_us: f64,
-    /// When the first of them began, since the start of the job.
+    /// Start of the first part, since the start of the job.
     pub first_us: f64,
-    /// When the last one ended so far, since the start of the job.
+    /// Latest end of a part so far, since the start of the job.
     pub last_us: f64,
 }
 
@@ -37,7 +37,7 @@ struct Times {
     left: u64,
 }
 
-/// Returns the times of the parts, by name in the order of their first ones.
+/// Returns the times of the parts by name, ordered by the first part of each name.
 pub(super) fn parts(job: &JobPlan, ranks: &[&HostRank]) -> Vec<JobPart> {
     let none = Times { start: Time::MAX, end: Time::ZERO, left: 0 };
     let mut times = vec![none; job.graph.parts().len()];

@@ -1,4 +1,4 @@
-//! A rank on a host: its messages on their way to flows, and how it spends its time.
+//! A rank on a host: it passes messages to flows and accounts for the rank's time.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -14,7 +14,8 @@ use super::external::{Outside, Step};
 use super::local::LocalPort;
 use crate::plan::{JobPlan, SendOrder};
 
-/// Region that messages write. Its addresses name the operation and the tag, so that the receiving rank knows them.
+/// Region that messages write. The addresses in it encode the operation and the tag, so that the receiving
+/// rank knows both.
 const REGION: RegionKey = RegionKey::new(1);
 
 fn address(op: u32, tag: u32) -> u64 {
@@ -26,8 +27,8 @@ pub(super) fn operation(address: u64) -> (u32, u32) {
     ((address >> 32) as u32, address as u32)
 }
 
-/// Submits a message to a flow. Returns `false` if the flow has too many outstanding ops; no other reason is left, since plans have no
-/// message that is too long ([`JobPlan::check_messages`]).
+/// Submits a message to a flow. Returns `false` if the flow has too many outstanding ops. There is no other
+/// reason, because plans have no message that is too long ([`JobPlan::check_messages`]).
 fn pass_on<F: AlgorithmFactory>(
     flow: FlowId,
     message: &Message,
@@ -39,7 +40,7 @@ fn pass_on<F: AlgorithmFactory>(
     endpoint.submit(local, flow, Op { kind, length: message.bytes, user }).is_ok()
 }
 
-/// The flows to a peer, which messages take in turn. Their numbers are consecutive.
+/// The flows to a peer, which messages use in turn. Their numbers are consecutive.
 #[derive(Clone, Copy, Debug)]
 struct Peer {
     first: FlowId,
@@ -47,11 +48,11 @@ struct Peer {
     next: u32,
 }
 
-/// Messages that wait for a flow, or behind another message of the NIC.
+/// Messages that are queued for a flow, or behind another message of the NIC.
 #[derive(Debug, Default)]
 struct Lane {
     waiting: VecDeque<(FlowId, Message)>,
-    /// Operation whose message leaves, if others wait for it.
+    /// Operation whose message is leaving, if other messages wait for it.
     leaving: Option<u32>,
 }
 
@@ -63,24 +64,24 @@ pub(crate) struct HostRank {
     pub(super) plan: Arc<JobPlan>,
     pub(super) state: Rank,
     peers: BTreeMap<u32, Peer>,
-    /// By flow, or by NIC if messages leave one at a time; those of flows only once a message had to wait.
+    /// By flow, or by NIC if messages leave one at a time. A lane of a flow exists only once a message had to wait.
     lanes: BTreeMap<u32, Lane>,
-    /// Messages that wait in lanes.
+    /// Number of messages that wait in lanes.
     waiting: usize,
     local: LocalPort,
-    /// Time for which a timeout is kept.
+    /// Time of the scheduled timeout.
     timeout: Time,
-    /// Messages that have not been acknowledged, or have not arrived within the host.
+    /// Number of messages that have not been acknowledged or, within the host, have not arrived.
     outstanding: u32,
     since: Time,
     pub(super) computing: Span,
     pub(super) sending: Span,
-    /// In the model of LogGOPS: until when the rank computes, and until when a stream handles a message.
+    /// In the LogGOPS model: the times until which the rank computes, and until which a stream handles a message.
     computes_until: Time,
     handles_until: Time,
-    /// Messages of a program outside, if the job's operations come from there.
+    /// Messages of an external program or a model, if the job's operations come from there.
     pub(super) outside: Option<Box<Outside>>,
-    /// Time at which all operations were done, also as far as the rank knows of the ends of its sends.
+    /// Time at which the rank knew that all of its operations were done, including the ends of sends.
     pub(super) ended_at: Option<Time>,
 }
 
@@ -115,7 +116,7 @@ impl HostRank {
         self.peers.entry(to).or_insert(none).flows += 1;
     }
 
-    /// Returns `true` if a message has not been acknowledged, or has not arrived within the host.
+    /// Returns `true` if a message has not been acknowledged or, within the host, has not arrived.
     pub(super) fn has_outstanding(&self) -> bool {
         self.outstanding > 0
     }
@@ -134,7 +135,7 @@ impl HostRank {
         Message { op, to, bytes, tag, nic: of.nic }
     }
 
-    /// Adds the time since the last change to what the rank did in it.
+    /// Attributes the time since the last change to the rank's activity in that time.
     fn account(&mut self, now: Time) {
         let passed = now.since(self.since);
         self.since = self.since.max(now);
@@ -154,13 +155,13 @@ impl HostRank {
         };
     }
 
-    /// A computation runs until then.
+    /// Records that a computation runs until `until`.
     pub(super) fn compute_until(&mut self, now: Time, until: Time) {
         self.account(now);
         self.computes_until = self.computes_until.max(until);
     }
 
-    /// A stream handles a message until then.
+    /// Records that a stream handles a message until `until`.
     pub(super) fn handle_until(&mut self, now: Time, until: Time) {
         self.account(now);
         self.handles_until = self.handles_until.max(until);
@@ -172,7 +173,7 @@ impl HostRank {
         self.state.handle_timeout(now);
     }
 
-    /// Message `source.1` of rank `source.0` has arrived.
+    /// Handles the arrival of message `source.1` of rank `source.0`.
     pub(super) fn on_arrival(&mut self, now: Time, source: (u32, u32), tag: u32, bytes: u64) {
         self.account(now);
         match &mut self.outside {
@@ -181,7 +182,7 @@ impl HostRank {
         }
     }
 
-    /// The first byte of message `source.1` of rank `source.0` has arrived.
+    /// Handles the arrival of the first byte of message `source.1` of rank `source.0`.
     pub(super) fn on_first_byte(&mut self, now: Time, source: (u32, u32)) {
         if let Some(outside) = &mut self.outside {
             outside.note(now, self.job, source, Step::Began);
@@ -208,7 +209,7 @@ impl HostRank {
         outside.note(now, self.job, message, Step::Acknowledged);
     }
 
-    /// A message within the host has arrived: it is delivered and acknowledged.
+    /// Handles the arrival of a message within the host: it is delivered and acknowledged.
     pub(super) fn on_local_arrival(&mut self, now: Time, op: u32) {
         self.account(now);
         self.outstanding -= 1;
@@ -254,7 +255,7 @@ impl HostRank {
         if self.waiting == 0 {
             return;
         }
-        // A flow with room again may be that of any lane.
+        // The flow that can accept ops again may be that of any lane.
         let waiting = self.lanes.iter().filter(|(_, lane)| !lane.waiting.is_empty());
         let lanes: Vec<u32> = waiting.map(|(lane, _)| *lane).collect();
         for lane in lanes {
@@ -262,24 +263,24 @@ impl HostRank {
         }
     }
 
-    /// Notes a message that is about to be sent.
+    /// Records that a message is about to be sent.
     pub(super) fn begin_message(&mut self, now: Time) {
         self.account(now);
         self.outstanding += 1;
     }
 
-    /// Sends a message within the host: returns when it has left, and when it begins to arrive.
+    /// Sends a message within the host. Returns when it has left, and when it begins to arrive.
     pub(super) fn send_local(&mut self, now: Time, bytes: u64) -> (Time, Time) {
-        // The plan was checked: ranks of one host that exchange messages have a network.
+        // The plan was checked: if ranks of one host exchange messages, the host has a network.
         self.plan.local.map_or((now, now), |network| self.local.send(now, bytes, &network))
     }
 
-    /// Returns when a message within the host has arrived that begins to arrive now.
+    /// Returns the time at which a message within the host has arrived that begins to arrive now.
     pub(super) fn begin_local(&mut self, now: Time, bytes: u64) -> Time {
         self.plan.local.map_or(now, |network| self.local.receive(now, bytes, &network))
     }
 
-    /// Passes a message to the next flow to its receiver, as soon as order and flow allow.
+    /// Passes a message to the next flow to its receiver, as soon as the send order and the flow allow it.
     pub(super) fn submit<F: AlgorithmFactory>(
         &mut self,
         message: Message,
@@ -302,7 +303,7 @@ impl HostRank {
         }
     }
 
-    /// Submits the waiting messages of a lane, as far as order and flows allow.
+    /// Submits the waiting messages of a lane, as far as the send order and the flows allow it.
     fn pump<F: AlgorithmFactory>(&mut self, lane: u32, local: Time, endpoint: &mut Endpoint<F>) {
         let Some(waiting) = self.lanes.get_mut(&lane) else { return };
         while waiting.leaving.is_none()
@@ -319,7 +320,7 @@ impl HostRank {
         }
     }
 
-    /// Returns the time of the next end of a computation, if it is new.
+    /// Returns the time at which the next computation ends, if it is earlier than the scheduled timeout.
     pub(super) fn new_timeout(&mut self) -> Option<Time> {
         let next = self.state.next_timeout();
         if next >= self.timeout {
@@ -329,7 +330,7 @@ impl HostRank {
         Some(next)
     }
 
-    /// Returns the operations that have not ended until then. The model of LogGOPS knows ends before they come.
+    /// Returns the operations that have not ended by `until`. The LogGOPS model knows ends in advance.
     pub(super) fn unfinished(&self, until: Time) -> impl Iterator<Item = u32> + '_ {
         let times = self.state.times();
         let later = move |op: &u32| times.is_some_and(|times| times[*op as usize].end > until);
@@ -337,7 +338,7 @@ impl HostRank {
         (0..self.state.program().len() as u32).filter(move |op| !is_done(op) || later(op))
     }
 
-    /// Returns `true` once: when all operations are done.
+    /// Returns `true` once, when all operations are done.
     pub(super) fn ends(&mut self, now: Time) -> bool {
         let ends = self.ended_at.is_none() && self.state.is_done();
         if ends {

@@ -1,4 +1,4 @@
-//! Operations of jobs for the table of them.
+//! Operations of jobs for the table `job_ops`.
 
 use apus_cc::AlgorithmFactory;
 

@@ -18,7 +18,7 @@ use crate::columns::summary;
 use crate::part::Part;
 use crate::plan::{JobPlan, Load, Plan};
 
-/// Ranks, operations and messages that results name.
+/// Maximum number of ranks, operations and messages that results list.
 const NAMED: usize = 16;
 
 const JOB: &str = "from the start of the job to its end";
@@ -112,13 +112,13 @@ pub struct JobRank {
     pub rank: u32,
     /// Its host.
     pub host: u32,
-    /// Start of the job to the end of its last operation.
+    /// Time from the start of the job to the end of the rank's last operation.
     pub end_us: f64,
     /// Time in which a computation ran.
     pub compute_us: f64,
     /// Time in which no computation ran and a message of the rank was outstanding.
     pub send_us: f64,
-    /// Rest of the time until the job ended.
+    /// Remaining time until the job ended.
     pub wait_us: f64,
 }
 
@@ -157,7 +157,7 @@ pub(crate) fn summarize<F: AlgorithmFactory>(
     all
 }
 
-/// Names the port of the path of each message in which bytes spent most time on average.
+/// Sets, for each message, the port of its path in which bytes spent most time on average.
 fn name_links<F: AlgorithmFactory>(
     plan: &Plan<F>,
     job: &JobPlan,
@@ -167,7 +167,7 @@ fn name_links<F: AlgorithmFactory>(
 ) {
     let pairs: BTreeSet<(u32, u32)> = messages.iter().map(|of| (of.from, of.to)).collect();
     let mut names: BTreeMap<(u32, u32), Option<String>> = BTreeMap::new();
-    // The first connection of each pair of ranks on different hosts, if its packets take one path.
+    // The first connection of each pair of ranks on different hosts represents the pair, if its packets take one path.
     for index in job.connections.clone() {
         let Some(connection) = plan.connections.get(index) else { break };
         let (&Load::Job { from, to, .. }, None) = (&connection.load, &connection.spread) else {
@@ -184,7 +184,7 @@ fn name_links<F: AlgorithmFactory>(
                 counters.byte_time as f64 / counters.sent.bytes.max(1) as f64
             };
             let slowest = path.into_iter().max_by(|a, b| {
-                // Of equal ports the first one.
+                // Of equal ports, the first one is taken.
                 time(a).total_cmp(&time(b)).then(b.cmp(a))
             });
             slowest.map(|port| network.port_name(port))
@@ -272,7 +272,7 @@ fn of_job(
     }
 }
 
-/// Returns the messages with most delay.
+/// Returns the messages with the largest delays.
 fn most_delayed(mut messages: Vec<CriticalMessage>) -> Vec<CriticalMessage> {
     messages.sort_by(|a, b| b.delay_us.total_cmp(&a.delay_us));
     messages.truncate(NAMED);
@@ -281,7 +281,7 @@ fn most_delayed(mut messages: Vec<CriticalMessage>) -> Vec<CriticalMessage> {
 
 fn of_rank(job: &JobPlan, rank: &HostRank, end: Time) -> JobRank {
     let whole = end.since(job.start);
-    // The last sends of a rank may be done after the job, whose end is that of a receive.
+    // The last sends of a rank may be done after the end of the job, which is that of a receive.
     let later = rank.ended_at.map_or(Span::ZERO, |at| at.since(end));
     let sending = rank.sending.saturating_sub(later);
     let waited = whole.saturating_sub(rank.computing).saturating_sub(sending);
@@ -295,7 +295,7 @@ fn of_rank(job: &JobPlan, rank: &HostRank, end: Time) -> JobRank {
     }
 }
 
-/// Returns the times of the iterations that all ranks have ended.
+/// Returns the times of the iterations that have ended on all ranks.
 fn iterations(job: &JobPlan, ranks: &[&HostRank], until: Time) -> Vec<f64> {
     let sections = ranks.iter().map(|rank| rank.state.program().sections()).max().unwrap_or(0);
     let mut began = job.start;
@@ -313,7 +313,7 @@ fn iterations(job: &JobPlan, ranks: &[&HostRank], until: Time) -> Vec<f64> {
 
 fn stuck(rank: &HostRank, op: u32) -> String {
     let what = rank.state.program().describe(op);
-    // Of those that the model has ended, the end is still to come.
+    // The model may know the end of an operation before it is due: such an operation has only started.
     let progress = rank.state.progress(op).min(Progress::Started);
     format!("rank {}, {what}: {}", rank.number, progress.word())
 }

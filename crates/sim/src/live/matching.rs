@@ -1,8 +1,8 @@
-//! Which receive takes which message.
+//! Matching of receives and messages.
 
 use std::collections::{BTreeMap, VecDeque};
 
-/// The messages and receives that match: by sender, receiver and tag.
+/// Key by which messages and receives match: sender, receiver and tag.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Key {
     /// The sending rank.
@@ -20,14 +20,14 @@ pub(super) struct Receive {
     pub(super) token: u64,
 }
 
-/// Messages and receives that have no counterpart yet. The n-th receive of a key takes the n-th message that was sent
-/// with it, whatever the order in which they arrive.
+/// Messages and receives that have no counterpart yet. The n-th receive of a key takes the n-th message that
+/// was sent with it, independent of the order of arrival.
 #[derive(Debug, Default)]
 pub(super) struct Matching {
     waiting: BTreeMap<Key, Waiting>,
 }
 
-/// Of one key either messages or receives wait.
+/// Of one key, either messages or receives wait.
 #[derive(Debug)]
 enum Waiting {
     Messages(VecDeque<u32>),
@@ -35,7 +35,7 @@ enum Waiting {
 }
 
 impl Matching {
-    /// Returns the receive that takes the next message of a key, if it was posted already.
+    /// Returns the receive that takes the next message of a key, if it is already posted.
     pub(super) fn next_receive(&self, key: Key) -> Option<Receive> {
         match self.waiting.get(&key)? {
             Waiting::Receives(receives) => receives.front().copied(),
@@ -43,7 +43,7 @@ impl Matching {
         }
     }
 
-    /// Returns the message that the next receive of a key takes, if it was sent already.
+    /// Returns the message that the next receive of a key takes, if it is already sent.
     pub(super) fn next_message(&self, key: Key) -> Option<u32> {
         match self.waiting.get(&key)? {
             Waiting::Messages(messages) => messages.front().copied(),
@@ -51,7 +51,7 @@ impl Matching {
         }
     }
 
-    /// Notes a message: takes the next receive, or keeps the message.
+    /// Adds a message: returns the receive that takes it, or keeps the message.
     pub(super) fn send(&mut self, key: Key, message: u32) -> Option<Receive> {
         match self.waiting.get_mut(&key) {
             Some(Waiting::Messages(messages)) => {
@@ -72,7 +72,7 @@ impl Matching {
         }
     }
 
-    /// Notes a receive: takes the next message, or keeps the receive.
+    /// Adds a receive: returns the message that it takes, or keeps the receive.
     pub(super) fn receive(&mut self, key: Key, receive: Receive) -> Option<u32> {
         match self.waiting.get_mut(&key) {
             Some(Waiting::Receives(receives)) => {

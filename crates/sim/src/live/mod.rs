@@ -1,8 +1,9 @@
-//! A simulation that another program drives: it sends messages between ranks as time goes by, and hears of their ends.
+//! A simulation driven by another program, which sends messages between ranks during the run and learns of their ends.
 //!
-//! [`Live`] calls nobody. [`Live::next`] advances the simulated time to the next event for the program and returns it, so
-//! a program may send from within the handling of an event, and no call is nested in another one. Events of one time come
-//! in the order in which they were caused. Results depend on the plan and the calls alone.
+//! [`Live`] uses no callbacks. [`Live::next`] advances the simulated time to the next event for the program
+//! and returns the event. Therefore a program may send while it handles an event, and no call is nested in
+//! another one. Events of the same time come in the order in which they were caused. Results depend only on
+//! the plan and the calls.
 
 mod matching;
 
@@ -28,10 +29,10 @@ use crate::reroutes::Reroutes;
 pub use matching::Key;
 use matching::{Matching, Receive};
 
-/// Messages and receives that a report names.
+/// Maximum number of messages and receives that a report lists.
 const NAMED: usize = 8;
 
-/// A call that is refused; it has no effect.
+/// A rejected call; it has no effect.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LiveError(String);
 
@@ -43,46 +44,46 @@ impl fmt::Display for LiveError {
 
 impl std::error::Error for LiveError {}
 
-/// The result of [`Live::next`].
+/// Result of [`Live::next`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Next {
-    /// An event of the program is due: the token that it gave.
+    /// An event of the program is due: the token that the program gave for it.
     Event(u64),
-    /// The time that the program asked for, or the end of the scenario, is reached.
+    /// The time that the program asked for, or the end of the scenario, has been reached.
     Reached,
-    /// Nothing is left that could happen to the program. Without a time to reach, other traffic does not go on.
+    /// No event for the program is left. Without a time limit, other traffic does not continue.
     Idle,
 }
 
-/// A message under way.
+/// A message on its way.
 #[derive(Clone, Copy, Debug)]
 struct Sent {
     key: Key,
     bytes: u64,
-    /// The program's token for the end of the send.
+    /// Token of the program for the end of the send.
     token: Option<u64>,
-    /// The receive that takes it.
+    /// Receive that takes the message.
     receive: Option<u64>,
     has_arrived: bool,
-    /// The send is done.
+    /// Whether the send is done.
     is_sent: bool,
     is_acknowledged: bool,
 }
 
 impl Sent {
-    /// Returns `true` if nothing will happen to it any more.
+    /// Returns `true` if no further step of the message can occur.
     const fn is_over(&self) -> bool {
         self.has_arrived && self.is_sent && self.is_acknowledged
     }
 }
 
-/// A simulation driven by a program.
+/// A simulation that is driven by a program.
 pub struct Live<F: AlgorithmFactory> {
     plan: Plan<F>,
     job: u32,
-    /// The connections of the program are like this one.
+    /// Template for the connections of the program.
     like: ConnectionPlan<F>,
-    /// One part.
+    /// The only part.
     parts: Vec<Part<F>>,
     faults: Faults,
     detours: Detours,
@@ -90,10 +91,10 @@ pub struct Live<F: AlgorithmFactory> {
     now: Time,
     end: Time,
     matching: Matching,
-    /// By number; free places are `None`.
+    /// By number of the message; free entries are `None`.
     messages: Vec<Option<Sent>>,
     free: Vec<u32>,
-    /// Messages to which something will still happen.
+    /// Number of messages with further steps to come.
     under_way: usize,
     /// Events for the program: time, order, token.
     agenda: BinaryHeap<Reverse<(Time, u64, u64)>>,
@@ -104,10 +105,10 @@ pub struct Live<F: AlgorithmFactory> {
 }
 
 impl<F: AlgorithmFactory> Live<F> {
-    /// Builds the simulation of a plan with one job that is external, whose connections are like `like`.
+    /// Builds the simulation of a plan with exactly one external job, whose connections are like `like`.
     ///
     /// # Errors
-    /// If the plan has no such job or several, or its network cannot be built.
+    /// If the plan has no such job or several, or if its network cannot be built.
     pub fn new(plan: Plan<F>, like: ConnectionPlan<F>) -> Result<Self, PlanError> {
         let mut external = (0..).zip(&plan.jobs).filter(|(_, job)| job.is_external);
         let (Some((job, _)), None) = (external.next(), external.next()) else {
@@ -129,7 +130,7 @@ impl<F: AlgorithmFactory> Live<F> {
         let partition = Partition::new(&network, 1);
         let mut part = Part::new(&plan, &partition, 0, network)?;
         part.use_queue();
-        // No measurements: the program measures.
+        // No measurements are needed, because the program measures.
         part.world.op_times.end_measured(Time::ZERO);
         Ok(Self {
             job,
@@ -168,7 +169,7 @@ impl<F: AlgorithmFactory> Live<F> {
         self.now
     }
 
-    /// Returns the end of the scenario, which the time never passes.
+    /// Returns the end of the scenario. The simulated time never passes it.
     #[must_use]
     pub fn end(&self) -> Time {
         self.end
@@ -180,10 +181,11 @@ impl<F: AlgorithmFactory> Live<F> {
         self.parts.iter().map(|part| part.handled.events).sum()
     }
 
-    /// Sends a message now. `token` is returned when the send is done, by the rule of the job.
+    /// Sends a message now. `token` is returned when the send is done by the rule of the job.
     ///
     /// # Errors
-    /// If a rank does not exist, the message is empty, longer than [`MAX_OP_BYTES`] or to its sender, or the receive that takes it has another size.
+    /// If a rank does not exist; if the message is empty, longer than [`MAX_OP_BYTES`] or to its sender; or
+    /// if the receive that takes it has another size.
     pub fn send(&mut self, key: Key, bytes: u64, token: Option<u64>) -> Result<(), LiveError> {
         self.check(key, bytes)?;
         let receive = self.matching.next_receive(key);
@@ -195,7 +197,7 @@ impl<F: AlgorithmFactory> Live<F> {
             Some(number) => number,
             None => {
                 self.messages.push(None);
-                // 2^32 messages would need hundreds of gigabytes first.
+                // 2^32 messages would first need hundreds of gigabytes.
                 (self.messages.len() - 1) as u32
             }
         };
@@ -218,12 +220,12 @@ impl<F: AlgorithmFactory> Live<F> {
         Ok(())
     }
 
-    /// Posts a receive now. `token` is returned when its message has arrived. The n-th receive of a key takes the n-th
-    /// message of the key, sent before or after.
+    /// Posts a receive now. `token` is returned when its message has arrived. The n-th receive of a key takes
+    /// the n-th message of the key, whether it was sent before or is sent later.
     ///
     /// # Errors
-    /// If a rank does not exist, the receive is empty, longer than [`MAX_OP_BYTES`] or from its own rank, or the message that it takes has another
-    /// size.
+    /// If a rank does not exist; if the receive is empty, longer than [`MAX_OP_BYTES`] or from its own rank;
+    /// or if the message that it takes has another size.
     pub fn receive(&mut self, key: Key, bytes: u64, token: u64) -> Result<(), LiveError> {
         self.check(key, bytes)?;
         let message = self.matching.next_message(key);
@@ -244,12 +246,12 @@ impl<F: AlgorithmFactory> Live<F> {
         Ok(())
     }
 
-    /// Returns `token` after `delay`, which may be zero.
+    /// Makes [`Live::next`] return `token` after `delay`, which may be zero.
     pub fn schedule(&mut self, delay: Span, token: u64) {
         self.plan_event(self.now.saturating_add(delay), token);
     }
 
-    /// Advances to the next event of the program, at most to `until` and to the end of the scenario.
+    /// Advances to the next event for the program, but not beyond `until` or the end of the scenario.
     pub fn next(&mut self, until: Time) -> Next {
         let has_limit = until < Time::MAX;
         let until = until.min(self.end);
@@ -262,7 +264,7 @@ impl<F: AlgorithmFactory> Live<F> {
             let changes = self.faults.next().into_iter().chain(self.detours.next());
             let change = changes.chain(self.reroutes.next()).min().unwrap_or(Time::MAX);
             let stop = due.min(change).min(until);
-            // A change comes before what is due at its time, as in other runs.
+            // A change precedes events of its time, as in other runs.
             let after = if change <= stop { stop } else { stop.saturating_add(Span::from_ps(1)) };
             let mut happened = core::mem::take(&mut self.happened);
             self.parts[0].run_until_happened(after, &mut happened);
@@ -293,8 +295,8 @@ impl<F: AlgorithmFactory> Live<F> {
         }
     }
 
-    /// Returns what a program that waits would wait for: messages that have not arrived, and receives without a message.
-    /// `None` if there is none.
+    /// Returns a description of what a waiting program waits for: messages that have not arrived, and
+    /// receives without a message. Returns `None` if there are none.
     #[must_use]
     pub fn unfinished(&self) -> Option<String> {
         let under_way = self.messages.iter().flatten().filter(|sent| !sent.has_arrived);
@@ -330,7 +332,7 @@ impl<F: AlgorithmFactory> Live<F> {
         if bytes == 0 {
             return Err(LiveError("a message has 0 bytes; give at least 1".to_owned()));
         }
-        // The transport would refuse a longer one whenever it is offered.
+        // The transport would never accept a longer message.
         if bytes > MAX_OP_BYTES {
             return Err(LiveError(format!(
                 "a message has {bytes} bytes; give at most {MAX_OP_BYTES} (2^48), or split it"
@@ -360,7 +362,7 @@ impl<F: AlgorithmFactory> Live<F> {
             });
             let Part { hosts, world, .. } = &mut self.parts[0];
             if let Err(error) = open_further(&self.plan, index, world, hosts) {
-                // So that the next message fails too, and does not wait for flows that no host has.
+                // The next message then fails too, instead of waiting for flows that no host has.
                 self.pairs.remove(&(from, to));
                 return Err(LiveError(error.to_string()));
             }
@@ -397,7 +399,7 @@ impl<F: AlgorithmFactory> Live<F> {
         self.release(news.message);
     }
 
-    /// Frees the number of a message to which nothing can happen.
+    /// Frees the number of a message that has no further steps.
     fn release(&mut self, number: u32) {
         let place = &mut self.messages[number as usize];
         if place.as_ref().is_some_and(|sent| sent.is_over() && sent.receive.is_some()) {

@@ -13,8 +13,8 @@ use crate::plan::Plan;
 use crate::slowdown::Ideal;
 
 impl WorkloadMetrics {
-    /// Gives every part of the network the accumulators of the times of its ops, and those of named
-    /// workloads, if there are any.
+    /// Gives every part of the network the accumulators for the times of its ops and, if there are named
+    /// workloads, for these.
     ///
     /// # Errors
     /// If the hosts of a connection cannot reach each other.

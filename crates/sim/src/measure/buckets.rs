@@ -1,4 +1,4 @@
-//! Loss against utilisation: windows of time sorted into buckets of 10 % of utilisation.
+//! Loss as a function of utilisation: time windows sorted into buckets of 10 % of utilisation.
 
 use crate::columns::summary;
 use std::collections::BTreeMap;
@@ -9,8 +9,8 @@ use serde::Serialize;
 /// Number of buckets.
 pub(crate) const BUCKETS: usize = 10;
 
-/// Returns the bucket of a utilisation, by its lower end in percent: 0, 10 and so on to 90. A
-/// packet counts when its last bit has left, so a window may have one packet too many.
+/// Returns the bucket of a utilisation by its lower end in percent: 0, 10 and so on up to 90. A packet counts
+/// when its last bit has left, so a window may have one packet too many.
 pub(super) fn bucket_of(utilisation: f64) -> usize {
     ((utilisation * BUCKETS as f64) as usize).min(BUCKETS - 1)
 }
@@ -98,11 +98,10 @@ summary! {
     }
 }
 
-/// The ratio of percentiles where the other class has none.
+/// Ratio of percentiles if that of the other class is 0.
 const NO_OTHER_TAIL: f64 = 1e6;
 
-/// Compares the loss of a class with that of `others` in each bucket in which those lose at least
-/// `floor`.
+/// Compares the loss of a class with that of `others` in each bucket in which `others` lose at least `floor`.
 pub(super) fn compare<'a>(
     own: impl Iterator<Item = &'a Losses>,
     others: impl Iterator<Item = &'a Losses>,
@@ -136,7 +135,7 @@ pub(super) fn compare<'a>(
     summary
 }
 
-/// Summaries by the lower end of their bucket in percent.
+/// Returns summaries by the lower end of their bucket in percent.
 pub(super) fn by_bucket<T, S>(
     buckets: &[T; BUCKETS],
     summary: impl Fn(&T) -> S,
@@ -178,7 +177,7 @@ mod tests {
         assert_eq!((losses(&[]).rate(), losses(&[]).p99_9()), (None, None));
     }
 
-    /// Of 2000 windows, the two that lose most lie above the 99.9th percentile.
+    /// Of 2000 windows, the two with the highest loss lie above the 99.9th percentile.
     #[test]
     fn the_percentile_is_the_nearest_rank() {
         let mut windows = vec![(100, 0); 1997];
@@ -206,7 +205,7 @@ mod tests {
         assert_eq!((found.buckets, found.loss_ratio), (0, None));
     }
 
-    /// One lossy window of 1001 lies above the 99.9th percentile, two do not.
+    /// One lossy window of 1001 lies above the 99.9th percentile; of two such windows, one does not.
     #[test]
     fn a_percentile_of_nothing_is_not_compared_and_never_better_than_nothing() {
         let quiet = losses(&[vec![(10, 0); 1000], vec![(10, 10)]].concat());

@@ -9,7 +9,7 @@ use super::plan::{Measures, PortGroup};
 use crate::distribution::DistributionSummary;
 use crate::metrics::Distribution;
 
-/// Samples of the queues of all groups, from the end of the warm-up on.
+/// Samples of the queues of all groups, from the end of the warm-up onwards.
 #[derive(Debug)]
 pub(crate) struct GroupQueues {
     interval: Span,
@@ -48,7 +48,7 @@ summary! {
 }
 
 impl GroupQueues {
-    /// `None` if there are no groups.
+    /// Returns the samples of these groups; `None` if there are no groups.
     pub(crate) fn new(
         measures: &Measures,
         now: Time,
@@ -73,7 +73,7 @@ impl GroupQueues {
         self.next
     }
 
-    /// Takes no more samples.
+    /// Stops taking samples.
     pub(crate) fn end(&mut self) {
         self.next = Time::MAX;
     }

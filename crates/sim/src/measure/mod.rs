@@ -1,7 +1,6 @@
 //! Measurements of parts of a run: of named workloads, of groups of ports, and of spans of time.
 //!
-//! A run without such measurements has no accumulators; the packet path only checks that there are
-//! none.
+//! A run without such measurements has no accumulators; the packet path only checks that there are none.
 
 mod attach;
 mod buckets;

@@ -16,7 +16,7 @@ pub struct Measures {
     pub sizes: Vec<SizeRange>,
     /// Length of the time windows of measurements at groups of ports; `None` without groups.
     pub window: Option<Span>,
-    /// Time between samples of their queues; `None` without samples.
+    /// Time between samples of the queues of groups; `None` without samples.
     pub queue_interval: Option<Span>,
     /// Groups of ports.
     pub groups: Vec<PortGroup>,
@@ -40,7 +40,7 @@ pub struct NamedWorkload {
 /// Sizes of ops, in payload bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SizeRange {
-    /// From here on.
+    /// Lower end, inclusive.
     pub from: Bytes,
     /// Exclusive upper end; `None` for no limit.
     pub to: Option<Bytes>,
@@ -78,24 +78,24 @@ pub struct Comparison {
     pub name: String,
     /// Index of the group.
     pub group: usize,
-    /// The class whose loss is divided.
+    /// Class whose loss is the dividend.
     pub class: ClassId,
-    /// The class by whose loss it is divided.
+    /// Class whose loss is the divisor.
     pub with: ClassId,
-    /// Minimum loss of `with` in a bucket; buckets with less are not compared.
+    /// Minimum loss of `with` in a bucket; buckets with a smaller loss are not compared.
     pub floor: f64,
-    /// What sorts windows into buckets.
+    /// Criterion by which windows are sorted into buckets.
     pub by: Sorting,
 }
 
-/// What sorts windows into buckets.
+/// Criterion by which windows are sorted into buckets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sorting {
     /// The utilisation of the port, all classes together.
     Port,
     /// Each class's own utilisation of the link.
     Class,
-    /// Nothing: all windows are in one bucket.
+    /// None: all windows are in one bucket.
     Together,
 }
 
@@ -110,9 +110,9 @@ impl Sorting {
 pub struct SeriesPlan {
     /// Its name, part of the names of its metrics.
     pub name: String,
-    /// Of what.
+    /// Subject of the quantity.
     pub of: Subject,
-    /// What.
+    /// The quantity itself.
     pub quantity: Quantity,
     /// Length of an interval.
     pub interval: Span,
@@ -134,12 +134,12 @@ pub enum Subject {
 /// Quantity of each interval.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Quantity {
-    /// Wire bytes that the ports of a group sent, all together, Gb/s.
+    /// Wire bytes that all ports of a group sent, Gb/s.
     Throughput,
-    /// Mean occupancy over the interval, of the group's port with the largest, as the time that the
-    /// link takes for these bytes, microseconds.
+    /// Mean occupancy over the interval, for the port of the group with the largest one, as the time that the
+    /// link takes for these bytes, in microseconds.
     Queue,
-    /// Mean occupancy, as above, in wire bytes.
+    /// Mean occupancy of the same port in wire bytes.
     QueueBytes,
     /// Payload bytes delivered once, Gb/s.
     Goodput,
@@ -157,7 +157,7 @@ impl Quantity {
         ("share", Self::Share),
     ];
 
-    /// Returns the name in metrics, which states the unit, and the definition there.
+    /// Returns the name in metrics, which states the unit, and the definition.
     const fn declared(self) -> (&'static str, &'static str) {
         match self {
             Self::Throughput => ("throughput_gbps", "wire bytes sent per time by a group of ports"),
@@ -200,7 +200,7 @@ impl Declared for BTreeMap<&'static str, DistributionSummary> {
 pub enum Question {
     /// Time from which the quantity stays beyond a threshold.
     Settle {
-        /// Begin of the search.
+        /// Start of the search.
         after: Moment,
         /// Minimum time beyond the threshold.
         hold: Span,
@@ -209,9 +209,9 @@ pub enum Question {
     },
     /// Value between two times.
     Span {
-        /// From here on.
+        /// Start of the span.
         from: Moment,
-        /// Until here.
+        /// End of the span.
         to: Moment,
     },
 }
@@ -219,22 +219,22 @@ pub enum Question {
 /// A time of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Moment {
-    /// A set time.
+    /// A given time.
     At(Time),
-    /// Time at which an op of a workload ends for its sender; known once the run is over.
+    /// Time at which an op of a workload ends at its sender; known when the run is over.
     End {
         /// Index into [`Measures::workloads`](Measures::workloads).
         workload: u32,
         /// The op of the workload.
         op: Which,
-        /// Time by which the measurement ends earlier: that of the acknowledgement, if the last
-        /// packet at a port counts.
+        /// Time by which the measurement ends earlier. If the last packet at a port counts, that is the time
+        /// of the acknowledgement.
         lead: Span,
     },
 }
 
 impl Moment {
-    /// Returns the time, if it is set.
+    /// Returns the time if it is given.
     #[must_use]
     pub const fn set(self) -> Option<Time> {
         match self {
@@ -256,8 +256,8 @@ pub enum Which {
 /// Side of a threshold. The threshold itself belongs to both sides.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Threshold {
-    /// At least this.
+    /// At least this value.
     Above(f64),
-    /// At most this.
+    /// At most this value.
     Below(f64),
 }

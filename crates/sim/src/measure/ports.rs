@@ -13,7 +13,7 @@ use super::buckets::{
 use super::groups::GroupTotals;
 use super::plan::{Comparison, Measures, PortGroup, Sorting};
 
-/// Windows of the measured phase at all groups of ports.
+/// Time windows of the measured phase at all groups of ports.
 #[derive(Debug)]
 pub(crate) struct PortWindows {
     window: Span,
@@ -48,8 +48,8 @@ struct Tally {
 }
 
 impl PortWindows {
-    /// Returns windows from the end of the warm-up onwards; `None` without groups of ports. `rate`
-    /// and `counters` return those of a port.
+    /// Returns windows from the end of the warm-up onwards; `None` without groups of ports. `rate` and
+    /// `counters` return the rate and the counters of a port.
     pub(crate) fn new(
         measures: &Measures,
         now: Time,
@@ -202,7 +202,7 @@ fn class_ids(count: usize) -> impl Iterator<Item = ClassId> {
     (0..count).map(|class| ClassId::new(class as u8))
 }
 
-/// Returns what was counted after `b` and up to `a`.
+/// Returns the difference `a` - `b` of two counts.
 pub(crate) fn minus(a: Count, b: Count) -> Count {
     Count { packets: a.packets - b.packets, bytes: a.bytes - b.bytes }
 }

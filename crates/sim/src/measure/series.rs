@@ -13,7 +13,7 @@ use crate::distribution::DistributionSummary;
 use crate::plan::Plan;
 
 impl Threshold {
-    /// A value that is not a number is on no side.
+    /// A value that is not a number is on neither side.
     fn holds(self, value: f64) -> bool {
         match self {
             Self::Above(least) => value >= least,
@@ -45,10 +45,10 @@ struct Series {
     values: Vec<f64>,
 }
 
-/// Whether a quantity stays beyond its threshold.
+/// State of the search for the time at which a quantity settles.
 #[derive(Debug, Default)]
 struct Settling {
-    /// Start of the current time beyond the threshold.
+    /// Start of the current stretch beyond the threshold.
     since: Option<Time>,
     settled: Option<Time>,
 }
@@ -100,7 +100,7 @@ pub(crate) struct Look<'a> {
 }
 
 impl SeriesSampler {
-    /// `None` if a plan has no series.
+    /// Returns the series of a plan; `None` if it has none.
     pub(crate) fn new<F: AlgorithmFactory>(
         plan: &Plan<F>,
         rate: impl Fn(PortId) -> Rate,
@@ -113,7 +113,7 @@ impl SeriesSampler {
         Some(Self { series: series.collect(), startup_bytes })
     }
 
-    /// Returns the next end or begin of an interval.
+    /// Returns the next start or end of an interval.
     pub(crate) fn next(&self) -> Time {
         self.series.iter().map(|series| series.next).min().unwrap_or(Time::MAX)
     }
@@ -131,7 +131,7 @@ impl SeriesSampler {
         }
     }
 
-    /// Ends the warm-up. Called before the metrics restart.
+    /// Ends the warm-up. Call it before the metrics restart.
     pub(crate) fn end_warmup(&mut self, delivered: &dyn Fn(usize) -> u64) {
         for (connection, bytes) in self.startup_bytes.iter_mut().enumerate() {
             *bytes += delivered(connection);
@@ -204,7 +204,8 @@ impl Series {
             Question::Settle { after, .. } => after,
             Question::Span { from, .. } => from,
         };
-        // If the end of an op sets a time, it is not known in advance: all intervals are kept.
+        // If the end of an op determines the start of the search, that time is not known in advance: all
+        // intervals are kept.
         let start = begin.set().unwrap_or(Time::ZERO);
         Self {
             plan: one.clone(),
@@ -240,7 +241,7 @@ impl Series {
         }
     }
 
-    /// Ends an interval with the present counters, or begins the first.
+    /// Ends an interval with the current counters, or begins the first interval.
     fn take(&mut self, now: Time, seen: Seen) {
         let interval = self.plan.interval;
         self.next = now.saturating_add(interval);
@@ -306,7 +307,7 @@ impl Series {
         }
     }
 
-    /// Returns the largest mean occupancy of a port, in a measure of bytes and the rate in bit/s.
+    /// Returns the largest mean occupancy of a port, converted by `measure` from bytes and the rate in bit/s.
     fn longest_queue(&self, before: &Seen, measure: impl Fn(f64, f64) -> f64) -> f64 {
         let Parts::Ports(ports) = &self.subject else { return f64::NAN };
         let times = self.before.byte_times.iter().zip(&before.byte_times);

@@ -15,7 +15,7 @@ use crate::slowdown::Ideal;
 /// Workload of a connection, by the number of the connection.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Member {
-    /// Index of its workload, if that has a name.
+    /// Index of its workload, if that workload has a name.
     pub(crate) workload: Option<u32>,
     pub(crate) ideal: Ideal,
 }
@@ -39,7 +39,7 @@ pub(super) struct Tally {
     pub(super) ops_failed: u64,
     /// Times at which the first and the last op of the whole run ended.
     done: Option<(Time, Time)>,
-    /// Number of acknowledgements with both windows, and of those with a smaller endpoint window.
+    /// Number of acknowledgements with both congestion windows, and of those with a smaller endpoint window.
     pub(super) both_windows: u64,
     pub(super) endpoint_limited: u64,
     pub(super) fabric_rtt: Distribution,
@@ -66,7 +66,7 @@ impl WorkloadMetrics {
         Some(&mut self.tallies[workload as usize])
     }
 
-    /// Ends the warm-up, of which nothing was counted.
+    /// Ends the warm-up, during which nothing was counted.
     pub(crate) fn end_warmup(&mut self) {
         self.in_warmup = false;
     }
@@ -79,8 +79,7 @@ impl WorkloadMetrics {
         tally.acks_sent += u64::from(matches!(body, Body::Ack(_)));
     }
 
-    /// Counts a packet that a stack processed; `state` is the state of the flow's algorithm
-    /// afterwards.
+    /// Counts a packet that a stack processed; `state` is the state of the flow's algorithm after it.
     #[inline]
     pub(crate) fn on_handled(
         &mut self,
@@ -118,14 +117,14 @@ impl WorkloadMetrics {
         tally.ops_failed += u64::from(!done);
     }
 
-    /// Returns the time at which the first or last op of a workload ended, in the warm-up or later;
-    /// `None` if none did.
+    /// Returns the time at which the first or last op of a workload ended, in the warm-up or later; `None` if
+    /// no op ended.
     pub(crate) fn end_of(&self, workload: u32, op: Which) -> Option<Time> {
         let (first, last) = self.tallies[workload as usize].done?;
         Some(if op == Which::First { first } else { last })
     }
 
-    /// Adds the measurements of another part of the network; the order does not matter.
+    /// Adds the measurements of another part of the network, in any order.
     pub(crate) fn add(&mut self, other: &Self) {
         for (tally, more) in self.tallies.iter_mut().zip(&other.tallies) {
             tally.add(more);
@@ -155,7 +154,7 @@ impl Tally {
         }
     }
 
-    /// Records the ends of ops, the first and the last of them at these times.
+    /// Records ops that ended; `first` and `last` are the ends of the first and the last of them.
     fn on_done(&mut self, first: Time, last: Time) {
         let (earlier, later) = self.done.unwrap_or((first, last));
         self.done = Some((earlier.min(first), later.max(last)));
@@ -163,7 +162,7 @@ impl Tally {
 
     /// Records the state of the algorithm after an acknowledgement.
     fn on_state(&mut self, state: &Snapshot) {
-        // Flows with a rate or with credits alone have no window.
+        // Flows with only a rate or only credits have no window.
         if state.cwnd.is_finite() {
             self.cwnd.record_number(state.cwnd);
         }

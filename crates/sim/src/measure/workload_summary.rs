@@ -128,12 +128,12 @@ pub(crate) fn note_times<F: AlgorithmFactory>(
 }
 
 impl Tally {
-    /// `bytes`: bytes that each connection delivered.
+    /// Returns the summary. `bytes`: the bytes that each connection delivered.
     fn summary(&self, bytes: &[f64], seconds: f64) -> WorkloadSummary {
         let per_second = |total: f64| if seconds > 0.0 { total / seconds } else { 0.0 };
         let share = |part: u64, whole: u64| (whole > 0).then(|| part as f64 / whole as f64);
         let distribution = DistributionSummary::from;
-        // Times of ops are known after the last one has ended: `note_times`.
+        // Times of ops are known when the last op has ended: `note_times`.
         let later = || DistributionSummary::of_values(Vec::new());
         WorkloadSummary {
             throughput_gbps: gbps(self.wire_bytes, seconds),
@@ -163,9 +163,9 @@ impl Tally {
     }
 }
 
-/// Returns each of `bytes` over their mean; nothing if there is none.
+/// Returns each of `bytes` over their mean; no values if the mean is 0.
 fn shares(bytes: &[f64]) -> Distribution {
-    // As for windows, values from a millionth upwards are resolved.
+    // As for windows, values from 10^-6 upwards are resolved.
     let mut shares = Distribution::of_windows();
     let mean = bytes.iter().sum::<f64>() / bytes.len() as f64;
     if mean > 0.0 {

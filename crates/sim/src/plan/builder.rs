@@ -15,10 +15,10 @@ use crate::measure::Measures;
 use crate::packets::PacketSizes;
 use crate::switch_halves::{has_switch_half, have_same_switch_half, place_switch_halves};
 
-/// Slot of the timer wheel of algorithms that depend on short gaps, as log2 of picoseconds: 8 ns. A
-/// packet of 1538 B takes 123 ns at 100 Gb/s, and the gap between two credits varies by 13 ns. With the
-/// 131 ns of the transport a rate would be up to half too low, and all credits would leave in step: a
-/// port that drops the last of a step would always drop those of the same flow.
+/// Slot of the timer wheel for algorithms that depend on short gaps, as log2 of picoseconds: 8 ns. A packet
+/// of 1538 B takes 123 ns at 100 Gb/s, and the gap between two credits varies by 13 ns. With the transport's
+/// slot of 131 ns a rate would be up to half too low, and all credits would leave in step: a port that drops
+/// the last credit of a step would always drop those of the same flow.
 pub const FINE_TIMERS_LOG2_PS: u32 = 13;
 
 /// A plan that cannot be built.
@@ -35,7 +35,7 @@ impl std::error::Error for InvalidPlan {}
 
 /// Builds a [`Plan`] from a topology and connections, see [`Plan::builder`].
 ///
-/// Ports of switches get the switch halves of the algorithms, and credits their class.
+/// Ports of switches get the switch halves of the algorithms, and a traffic class for credits.
 #[derive(Clone, Debug)]
 #[must_use]
 pub struct PlanBuilder<F: AlgorithmFactory> {
@@ -108,13 +108,13 @@ impl<F: AlgorithmFactory> PlanBuilder<F> {
         self
     }
 
-    /// Sets the end of the warm-up, from which on measurements count.
+    /// Sets the end of the warm-up; measurements count from this time.
     pub fn warmup(mut self, warmup: Span) -> Self {
         self.plan.warmup = warmup;
         self
     }
 
-    /// Sets the limit of the drain, in which ops can end.
+    /// Sets the limit of the drain, in which outstanding ops can still end.
     pub fn drain(mut self, drain: Span) -> Self {
         self.plan.drain = drain;
         self
@@ -129,8 +129,8 @@ impl<F: AlgorithmFactory> PlanBuilder<F> {
     /// Completes the plan.
     ///
     /// # Errors
-    /// If nothing is measured, a connection has no two hosts of the topology or no class of its ports,
-    /// or the algorithms of a class need different ports.
+    /// If nothing is measured, if a connection does not have two different hosts of the topology or has a
+    /// class that ports do not have, or if the algorithms of a class need different ports.
     pub fn build(self) -> Result<Plan<F>, InvalidPlan> {
         let mut plan = self.plan;
         check_times(&plan)?;
@@ -233,13 +233,13 @@ fn credit_limit<F: AlgorithmFactory>(plan: &Plan<F>) -> Result<Option<CreditLimi
 }
 
 impl<F: AlgorithmFactory> ConnectionPlan<F> {
-    /// Returns a closed loop of writes of `size`, one at a time, from the start to the end of the run.
+    /// Returns a closed loop of writes of `size`, one outstanding at a time, from the start to the end of the run.
     #[must_use]
     pub fn closed(from: HostId, to: HostId, algorithm: &F, size: Bytes) -> Self {
         Self::with_load(from, to, algorithm, Load::Closed { size, outstanding: 1 })
     }
 
-    /// Returns writes that are submitted at given times, in this order.
+    /// Returns writes that are submitted at the given times, in this order.
     #[must_use]
     pub fn open(
         from: HostId,

@@ -14,48 +14,50 @@ use apus_units::{Bytes, HostId, Rate, Span, Time};
 
 use super::{ConnectionPlan, Load, Plan};
 
-/// A job. Its messages are ops of the connections [`JobPlan::connections`], except those between ranks of one host.
+/// A job. Its messages are ops of the connections [`JobPlan::connections`]; messages between ranks of one
+/// host cross the network within the host instead.
 #[derive(Clone, Debug)]
 pub struct JobPlan {
     /// Name in results.
     pub name: String,
     /// Operations of all ranks.
     pub graph: Arc<Graph>,
-    /// The collective that the graph was generated from, for its closed form and its bandwidth.
+    /// Collective from which the graph was generated, for its closed form and its bandwidth.
     pub collective: Option<Collective>,
     /// Host of each rank.
     pub hosts: Arc<[HostId]>,
     /// Time at which all ranks start.
     pub start: Time,
-    /// When a send is done.
+    /// Condition for a send to be done.
     pub done: Done,
     /// Order in which a rank sends several messages.
     pub order: SendOrder,
     /// Network between ranks of one host; `None` if every rank has a host of its own.
     pub local: Option<LocalNetwork>,
-    /// Its messages come from a program that drives the simulation ([`Live`](crate::live::Live)); the graph has the
-    /// ranks alone.
+    /// Whether a program that drives the simulation ([`Live`](crate::live::Live)) sends the messages; the
+    /// graph then has ranks only.
     pub is_external: bool,
-    /// Flows from one rank to another, which its messages take in turn; at least 1.
+    /// Number of flows from one rank to another, which messages use in turn; at least 1.
     pub flows_per_pair: u32,
-    /// NICs of hosts that its ranks use; `None`: messages may leave and reach a host by each of its ports.
+    /// NICs of hosts that the ranks use. `None`: messages may leave and reach a host through any of its ports.
     pub nics: Option<Nics>,
-    /// By rank: the number of its NIC at its host. Set by [`Plan::add_job`] if there are [`JobPlan::nics`].
+    /// By rank: number of its NIC at its host. [`Plan::add_job`] sets this list if [`JobPlan::nics`] is set.
     pub nic_of: Arc<[u8]>,
-    /// Its connections in [`Plan::connections`].
+    /// Connections of the job in [`Plan::connections`].
     pub connections: Range<usize>,
 }
 
-/// The NICs of each host of a cluster. The ranks of a host have one each, in their order; if there are more ranks, they
-/// take the NICs in turn.
+/// The NICs of each host of a cluster. Each rank of a host has one NIC, in the order of the ranks; if there
+/// are more ranks than NICs, they take the NICs in turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Nics {
-    /// NICs of a host, at least 1.
+    /// Number of NICs of a host, at least 1.
     pub count: u8,
-    /// Ports of a NIC, at least 1: those of NIC n are ports n times this number and the following ones.
+    /// Number of ports of a NIC, at least 1. The ports of NIC n are n times this number and the following ones.
     pub ports: u8,
-    /// Whether the NICs of different numbers reach each other. If not, as in a network of rails only, a message between
-    /// them first crosses the network within the host of its sender, to the rank with the receiver's number of NIC.
+    /// Whether NICs of different numbers can reach each other. If not, as in a rail-only network, a message
+    /// between them first crosses the network within the sender's host, to the rank whose NIC has the
+    /// receiver's NIC number.
     pub are_joined: bool,
 }
 
@@ -72,8 +74,8 @@ pub enum SendOrder {
     /// The host sends packets of all flows in turn, as a NIC serves its queue pairs.
     #[default]
     Interleaved,
-    /// A message leaves in full before the next one of the rank and NIC begins: the NIC of the LogGP model
-    /// (Alexandrov et al., SPAA 1995, §2), and the assumption of closed forms.
+    /// A message leaves in full before the next message of the same rank and NIC begins: the NIC of the LogGP
+    /// model (Alexandrov et al., SPAA 1995, §2), and the assumption of closed forms.
     Sequential,
 }
 
@@ -83,25 +85,25 @@ impl SendOrder {
         [("interleaved", Self::Interleaved), ("sequential", Self::Sequential)];
 }
 
-/// A network between the ranks of one host, without congestion inside: a message occupies its sender and its
+/// A network between the ranks of one host, without congestion inside. A message occupies its sender and its
 /// receiver for its bytes over the rate, and arrives a delay later.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LocalNetwork {
-    /// Rate of a rank in each direction, above 0.
+    /// Rate of a rank in each direction, greater than 0.
     pub rate: Rate,
     /// Delay of a message.
     pub delay: Span,
 }
 
 impl LocalNetwork {
-    /// Returns how long a message occupies its sender.
+    /// Returns the time for which a message occupies its sender.
     #[must_use]
     pub fn occupies(&self, bytes: u64) -> Span {
         self.rate.serialization_time(Bytes::new(bytes))
     }
 }
 
-/// A job that no plan can have.
+/// Error of a job that no plan can contain.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct JobError {
     job: String,
@@ -117,13 +119,14 @@ impl fmt::Display for JobError {
 impl std::error::Error for JobError {}
 
 impl JobPlan {
-    /// Most bytes of a message, 2^40. Rationale: as the sizes of scenarios; more than 10 s of a link of 800 Gb/s.
+    /// Maximum number of bytes of a message, 2^40. Rationale: same limit as for sizes in scenarios; more than
+    /// 10 s on a link of 800 Gb/s.
     pub const MAX_MESSAGE: u64 = 1 << 40;
 
     /// Checks the messages of a graph.
     ///
     /// # Errors
-    /// The first one of more than [`JobPlan::MAX_MESSAGE`] bytes, with its rank and operation.
+    /// The first message of more than [`JobPlan::MAX_MESSAGE`] bytes, with its rank and operation.
     pub fn check_messages(graph: &Graph) -> Result<(), String> {
         for (rank, program) in (0..).zip(graph.programs()) {
             let size = |op: Op| if let Action::Send { bytes, .. } = op.action { bytes } else { 0 };
@@ -137,7 +140,7 @@ impl JobPlan {
         Ok(())
     }
 
-    /// Returns a job that starts at once, with one flow per pair of ranks and interleaved messages. A send
+    /// Returns a job that starts at time 0, with one flow per pair of ranks and interleaved messages. A send
     /// is done when its message is delivered.
     #[must_use]
     pub fn new(name: &str, graph: Graph, hosts: impl IntoIterator<Item = HostId>) -> Self {
@@ -158,7 +161,7 @@ impl JobPlan {
         }
     }
 
-    /// Returns the pairs of ranks on different hosts of which one sends to the other, ascending.
+    /// Returns the pairs (sender, receiver) of ranks on different hosts that exchange messages, in ascending order.
     fn pairs(&self) -> BTreeSet<(u32, u32)> {
         let mut pairs = BTreeSet::new();
         for (from, program) in (0..).zip(self.graph.programs()) {
@@ -179,7 +182,7 @@ impl JobPlan {
         self.pairs().len() as u64 * u64::from(self.flows_per_pair)
     }
 
-    /// Returns the number of the NIC of each rank at its host.
+    /// Returns, by rank, the number of its NIC at its host.
     fn number_nics(&self, nics: Nics) -> Arc<[u8]> {
         let mut ranks: BTreeMap<HostId, u32> = BTreeMap::new();
         let mut number = |host: &HostId| {
@@ -199,8 +202,8 @@ impl JobPlan {
         (nics.terminal(hosts[0], leaves), nics.terminal(hosts[1], numbers[1]))
     }
 
-    /// Returns the number of the NIC by which a message leaves, if it is not that of its sender: the message crosses the
-    /// network within the host first.
+    /// Returns the number of the NIC through which a message leaves if that is not the NIC of its sender;
+    /// such a message first crosses the network within the host.
     pub(crate) fn other_nic(&self, from: u32, to: u32) -> Option<u8> {
         let nic_of = |rank: u32| self.nic_of[rank as usize];
         self.nics.filter(|nics| !nics.are_joined)?;
@@ -211,7 +214,7 @@ impl JobPlan {
         JobError { job: self.name.clone(), why }
     }
 
-    /// Checks the job for hosts of the LogGOPS model, or of another one.
+    /// Checks the job against the host model: LogGOPS with these parameters, or another model.
     pub(crate) fn check_model(&self, loggops: Option<&Parameters>) -> Result<(), JobError> {
         match (loggops, self.done == Done::LogGops) {
             (Some(_), false) => Err(self.error(
@@ -283,8 +286,8 @@ impl<F: AlgorithmFactory> Plan<F> {
     /// Adds a job whose connections are copies of `like`, except for their hosts and their load.
     ///
     /// # Errors
-    /// If a rank has no host of the topology, if a message has more than [`JobPlan::MAX_MESSAGE`] bytes, or if two ranks of a host
-    /// exchange messages without a network between them.
+    /// If a rank has no host of the topology, if a message has more than [`JobPlan::MAX_MESSAGE`] bytes, or
+    /// if two ranks of a host exchange messages without a network between them.
     pub fn add_job(&mut self, mut job: JobPlan, like: &ConnectionPlan<F>) -> Result<(), JobError> {
         job.check(self.topology.hosts)?;
         if let Some(nics) = job.nics {

@@ -29,49 +29,50 @@ pub use steps::step_length;
 pub struct Plan<F: AlgorithmFactory> {
     /// The fabric.
     pub topology: Topology<F::Switch>,
-    /// Simplest kind of port to use, even if a simpler one would do: for tests and benchmarks.
+    /// Minimum kind of port to use, even if a simpler kind would do: for tests and benchmarks.
     pub least_ports: PortKind,
     /// Sizes of packets on the wire.
     pub sizes: PacketSizes,
-    /// Every host.
+    /// Model of every host.
     pub host: HostModel,
-    /// Every transport endpoint.
+    /// Configuration of every transport endpoint.
     pub endpoint: EndpointConfig,
-    /// Class of acknowledgements and read requests; `None`: that of their connection.
+    /// Traffic class of acknowledgements and read requests; `None`: the class of their connection.
     pub ack_class: Option<ClassId>,
-    /// Limit of credits at ports, if any flow is credit-based. [`Plan::topology`] is divided already.
+    /// Limit of credits at ports; `None` if no flow is credit-based. If set, [`Plan::topology`] already has
+    /// classes for credits.
     pub credits: Option<CreditLimit>,
-    /// Switches pause ports that fill their memory. Every port must be pausable.
+    /// Priority flow control (PFC): switches pause the ports that fill their memory. Every port must be pausable.
     pub pfc: Option<PfcConfig>,
-    /// Signals of switches reach their source without delay.
+    /// Whether signals of switches reach their source without delay.
     pub instant_signals: bool,
-    /// Faults of links. The ports concerned must be `variable`.
+    /// Faults of links. The affected ports must be `variable`.
     pub faults: Vec<Fault>,
-    /// What switches do about links that are down.
+    /// Reaction of switches to links that are down.
     pub rerouting: Rerouting,
     /// The connections, in the order in which results list them.
     pub connections: Vec<ConnectionPlan<F>>,
     /// The jobs, in the order in which results list them.
     pub jobs: Vec<Arc<JobPlan>>,
-    /// The workloads that the connections belong to, for the offered load.
+    /// Workloads to which the connections belong, for the offered load.
     pub demands: Vec<Demand>,
     /// Simulated time from the start to the end.
     pub duration: Span,
-    /// End of the warm-up, from which measurements count.
+    /// End of the warm-up; measurements count from this time.
     pub warmup: Span,
-    /// Ops of open loops that are not in their [`Load`], because the run reads them as it goes.
+    /// Ops of open loops that are not in their [`Load`] because they are read during the run.
     pub streamed: Option<Arc<dyn FurtherOps<F>>>,
-    /// Ops that open loops submit during the drain; `None`: no more ops.
+    /// Ops that open loops submit during the drain; `None`: no further ops.
     pub further: Option<Arc<dyn FurtherOps<F>>>,
     /// Number of ops if all workloads are traces, so that the run has a makespan.
     pub trace_ops: Option<u64>,
-    /// The measured phase ends with the last op if all ops and jobs end before `duration`.
+    /// Whether the measured phase ends with the last op if all ops and jobs end before `duration`.
     pub ends_with_ops: bool,
-    /// Limit of the drain, in which ops submitted in the measured phase can end.
+    /// Limit of the drain, in which ops submitted in the measured phase can still end.
     pub drain: Span,
     /// Length of the intervals in which each connection's rate is measured.
     pub sample_interval: Option<Span>,
-    /// Time after each change of the set of active connections from which rates are compared with
+    /// Settling time after each change of the set of active connections; afterwards rates are compared with
     /// the fair share.
     pub fair_share_after: Option<Span>,
     /// Measurements of parts of the run.
@@ -83,17 +84,17 @@ pub struct Plan<F: AlgorithmFactory> {
 /// One workload of a plan.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Demand {
-    /// Its name, or its kind.
+    /// Name of the workload, or its kind.
     pub label: String,
     /// Label of its algorithm.
     pub algorithm: String,
     /// Name of its traffic class, if the topology has classes.
     pub class: Option<String>,
-    /// Connections in [`Plan::connections`].
+    /// Its connections in [`Plan::connections`].
     pub connections: Range<usize>,
     /// Interval in which the ops of an open loop arrive; `None` for a closed loop.
     pub open: Option<(Time, Time)>,
-    /// `true` if the ops are the messages of a trace: their number is fixed, and the drain waits for each.
+    /// Whether the ops are the messages of a trace: their number is fixed, and the drain waits for each of them.
     pub is_trace: bool,
 }
 
@@ -112,16 +113,16 @@ pub struct ConnectionPlan<F: AlgorithmFactory> {
     pub kind: OpType,
     /// Number, sizes and times of the ops.
     pub load: Load,
-    /// Whether an empty packet and its acknowledgement are exchanged before the first op of an open
-    /// loop, whose latency includes the exchange.
+    /// Whether an empty packet and its acknowledgement are exchanged before the first op of an open loop. The
+    /// latency of that op includes the exchange.
     pub handshake: bool,
     /// Algorithm of both directions.
     pub algorithm: F,
     /// Traffic class.
     pub class: ClassId,
-    /// Index into [`Measures::workloads`], if it belongs to a named workload.
+    /// Index into [`Measures::workloads`] if the connection belongs to a named workload.
     pub workload: Option<u32>,
-    /// Device on which its reads wait at the peer; `None`: they are answered at once.
+    /// Device on which its reads are queued at the peer; `None`: reads are answered at once.
     pub service: Option<Arc<Service>>,
     /// Changes of its path.
     pub reroute: Option<Box<Reroute>>,
@@ -141,7 +142,7 @@ pub enum OpType {
 }
 
 impl OpType {
-    /// Returns the op of the transport. No byte is stored in a simulation, so that one region serves all ops.
+    /// Returns the op of the transport. A simulation stores no bytes, so one region serves all ops.
     #[inline]
     #[must_use]
     pub const fn op(self) -> OpKind {
@@ -157,9 +158,9 @@ impl OpType {
 /// How a connection spreads its packets over the shortest paths.
 #[derive(Clone, Debug)]
 pub struct Spreading<P> {
-    /// State of the policy of a flow that has not begun.
+    /// Initial state of the policy of a flow.
     pub policy: P,
-    /// Loss detection, and the range of packet numbers.
+    /// Loss detection and range of packet numbers.
     pub transport: SpreadConfig,
     /// Meaning of entropy values.
     pub form: EvForm,
@@ -170,9 +171,9 @@ pub struct Spreading<P> {
 /// Meaning of an entropy value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EvForm {
-    /// Switches hash it with the flow: several values may lead to the same path.
+    /// Switches hash the value together with the flow: several values may lead to the same path.
     Hashed,
-    /// The value modulo the number of paths is the number of the path.
+    /// The value modulo the number of paths is the index of the path.
     Indexed,
 }
 
@@ -181,36 +182,35 @@ pub enum EvForm {
 pub enum AckPath {
     /// The reverse of the path of the data packet.
     Symmetric,
-    /// A path by a hash of the number of the acknowledgement.
+    /// A path chosen by a hash of the acknowledgement's packet number.
     Own,
 }
 
-/// A device behind a host, such as a disk, for which reads wait: it serves `parallel` reads at a
-/// time, the others in order of arrival.
+/// A device behind a host, such as a disk, on which reads are queued. It serves `parallel` reads at a time,
+/// in order of arrival.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Service {
-    /// Connections with the same number share the device of the host that answers them.
+    /// Number of the device. Connections with the same number share the device of the host that answers them.
     pub device: u32,
     /// Mean time that one read takes, above 0.
     pub time: Span,
     /// Share of that time that is exponentially distributed, from 0 to 1; the rest is constant.
     pub noise: f64,
-    /// Reads that are served at a time, at least 1.
+    /// Number of reads that are served at a time, at least 1.
     pub parallel: u32,
 }
 
-/// A change of a connection's path: later packets take the new one, in both directions.
+/// A change of a connection's path: later packets take the new path, in both directions.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Reroute {
-    /// From here on.
+    /// Time of the change.
     pub at: Time,
     /// The egress ports from the connection's `from` to its `to`.
     pub path: Arc<[PortId]>,
 }
 
 impl<F: AlgorithmFactory> ConnectionPlan<F> {
-    /// Returns its hosts in the direction of its data: that of a read's answer, and of the larger
-    /// half of a round.
+    /// Returns the hosts in the direction of the data: of a read's answer, or of the larger half of a round.
     pub(crate) fn data_ends(&self) -> (HostId, HostId) {
         let answered = match (&self.load, self.kind) {
             (Load::Round { request, answer, .. }, _) => answer > request,
@@ -239,18 +239,19 @@ pub enum Load {
         /// Number of outstanding ops.
         outstanding: u32,
     },
-    /// An open loop: each op arrives at its time, independent of earlier ones. An op for which the
-    /// flow has no room is queued; its latency counts from its arrival.
+    /// An open loop: each op arrives at its time, independent of earlier ops. An op that its flow cannot
+    /// accept yet is queued; its latency counts from its arrival.
     Open(Arc<[OpArrival]>),
-    /// Rounds of requests and answers: the master at `from` sends a request, the worker at `to`
-    /// answers it when all of it has arrived, and the next round begins when the last of the group's
-    /// answers has arrived in full.
+    /// Rounds of requests and answers. The master at `from` sends a request, and the worker at `to` answers
+    /// after the whole request has arrived. The next round begins when the last answer of the group has
+    /// arrived in full.
     Round {
         /// Payload of a request.
         request: Bytes,
         /// Payload of an answer.
         answer: Bytes,
-        /// Which connections of the master belong together: the same number, used by no other.
+        /// Number of the group: connections of one master form a group if they have the same number. No other
+        /// group may use it.
         group: u32,
     },
 }
@@ -264,11 +265,12 @@ pub struct OpArrival {
     pub size: Bytes,
 }
 
-/// Ops of open loops that a run asks for while it goes.
+/// Ops of open loops that are read during the run.
 pub trait FurtherOps<F: AlgorithmFactory>: fmt::Debug + Send + Sync {
-    /// Begins with these connections. Each call of the function returns the ops that arrive before a
-    /// time and after those returned before, each with its connection, in order of time per
-    /// connection; or why they cannot be read.
+    /// Starts to read the ops of these connections. Each call of the returned function takes a time and
+    /// returns the ops that arrive before it and that no earlier call returned. Each op comes with its
+    /// connection; the ops of a connection are in order of time. An error gives the reason why the ops cannot
+    /// be read.
     fn begin(&self, connections: &[ConnectionPlan<F>]) -> NextOps;
 }
 
@@ -280,38 +282,38 @@ pub type NextOps = Box<dyn FnMut(Time) -> Result<Vec<(u32, OpArrival)>, String> 
 pub struct Fault {
     /// Egress port of the link.
     pub port: PortId,
-    /// From here on.
+    /// Begin of the fault.
     pub at: Time,
-    /// End; [`Time::MAX`] is the end of the run.
+    /// End of the fault; [`Time::MAX`] is the end of the run.
     pub until: Time,
-    /// What.
+    /// Kind of the fault.
     pub kind: FaultKind,
 }
 
-/// What switches do about links that are down: paths change some time after a link has failed, and after it
+/// Reaction of switches to links that are down. Paths change some time after a link has failed, and after it
 /// has been repaired.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Rerouting {
-    /// Time after which the switches at the ends of the link notice; `None`: never.
+    /// Time after which the switches at the ends of the link react; `None`: never.
     pub local: Option<Span>,
     /// Time after which all switches avoid paths through the link; `None`: never.
     pub global: Option<Span>,
-    /// How a group of ports that has lost a member spreads the flows over the others.
+    /// How a group of ports that has lost a member distributes the flows over the remaining members.
     pub rehash: Rehash,
 }
 
 /// Kind of a fault.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum FaultKind {
-    /// The link is down: queued, flying and arriving packets are lost. Of faults that overlap, the last one
-    /// to end repairs the link.
+    /// The link is down: packets that are queued, on the link or arriving are lost. If faults overlap, the
+    /// last one to end repairs the link.
     Down,
-    /// The link has this fraction of its rate, its port that of its own memory and marking thresholds.
+    /// The link has this fraction of its rate, and its port this fraction of its own memory and marking thresholds.
     Slow(f64),
     /// The link loses packets with this probability.
     Loss(f64),
     /// The link corrupts packets with this probability.
     Corrupt(f64),
-    /// The link delays packets with this probability, by this time, so that others overtake them.
+    /// The link delays packets with this probability by this time, so that later packets overtake them.
     Reorder(f64, Span),
 }

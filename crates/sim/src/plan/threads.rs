@@ -1,4 +1,4 @@
-//! Number of threads that a run is worth.
+//! Number of threads from which a run benefits.
 
 use std::collections::HashSet;
 
@@ -11,23 +11,25 @@ use super::Plan;
 /// Events per data packet and its acknowledgement: links, wake-ups and services. Measured: 13 in a fat tree of
 /// three tiers. deviation: no source; networks with shorter paths have fewer.
 const EVENTS_PER_PACKET: u64 = 10;
-/// Events per window and thread from which a thread pays. deviation: no source; about a hundred microseconds of work between two
-/// meetings of the threads.
+/// Minimum number of events per window and thread for which a thread pays off. deviation: no source; about a
+/// hundred microseconds of work between two synchronisations of the threads.
 const WORTH_A_THREAD: u64 = 1000;
-/// Events of a run, about a second, below which a second thread is not worth building its part of the network.
+/// Minimum number of events of a run for several threads, about one second of work. In shorter runs a second
+/// thread takes longer to build its part of the network than it saves.
 const WORTH_DIVIDING: u64 = 10_000_000;
 
 impl<F: AlgorithmFactory> Plan<F> {
-    /// Returns `true` if the network cannot be divided among threads, because something in it acts elsewhere without delay:
-    /// switches that pause ports or notify sources, or receivers of the LogGOPS model and the senders that wait for them.
+    /// Returns `true` if the network cannot be divided among threads, because something in it acts elsewhere
+    /// without delay: switches that pause ports or signal sources, or receivers of the LogGOPS model on which
+    /// senders wait.
     #[must_use]
     pub fn has_one_part(&self) -> bool {
         self.pfc.is_some() || self.instant_signals || self.host.loggops.is_some()
     }
 
-    /// Returns how many threads shorten the run, at most `most`: by an estimate of its events if all hosts that
-    /// send or receive are busy. Parts of a run meet once per smallest link delay, so each needs many events
-    /// within it.
+    /// Returns the number of threads that shorten the run, at most `most`. It is an estimate from the number
+    /// of events if all hosts that send or receive are busy. Parts of a run synchronise once per smallest
+    /// link delay, so each part needs many events within that time.
     #[must_use]
     pub fn threads_worth(&self, most: u32) -> u32 {
         if most <= 1 || self.has_one_part() {

@@ -1,7 +1,7 @@
-//! Everything that happens around chosen ops: the packets at the ports of their paths, and the queues there.
+//! A recording around chosen ops: the packets at the ports of their paths, and the queues of these ports.
 //!
-//! The ops are those of an earlier run with the same seed, so that only they are recorded and a run of any size
-//! can be looked into.
+//! The ops are chosen from an earlier run with the same seed. Therefore only they are recorded, and a run of
+//! any size can be examined.
 
 use std::collections::BTreeSet;
 
@@ -17,47 +17,47 @@ use crate::world::World;
 
 /// Maximum number of packets that are kept: about 200 MB.
 const MAX_PASSED: usize = 4_000_000;
-/// Samples of a queue per op.
+/// Number of samples of a queue per op.
 const QUEUE_SAMPLES: u64 = 256;
-/// Maximum number of paths of a connection that spreads its packets whose ports are observed.
+/// Maximum number of observed paths of a connection that spreads its packets.
 const MAX_PATHS: u32 = 64;
 
-/// An op, by its connection and the span of time that is of interest.
+/// An op, given by its connection and the time span to record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Around {
     /// Its connection.
     pub connection: u32,
-    /// Begin of the span.
+    /// Start of the span.
     pub from: Time,
     /// End of the span.
     pub until: Time,
-    /// Whether the packets and queues at the ports of its path are kept too, not only the events of its flow.
+    /// Whether the packets and queues at the ports of its path are kept, in addition to the events of its flow.
     pub ports: bool,
 }
 
 /// A packet that left a port.
 #[derive(Clone, Copy, Debug)]
 pub struct Passed {
-    /// When its last bit left the port.
+    /// Time at which its last bit left the port.
     pub left: Time,
-    /// When it reached the node at the end of the link.
+    /// Time at which it reached the node at the end of the link.
     pub arrives: Time,
     /// The port.
     pub port: PortId,
     /// Its connection; `None` for a signal of a switch.
     pub connection: Option<u32>,
-    /// Its number.
+    /// Its packet number.
     pub seq: PacketNumber,
-    /// Everything that occupies the link.
+    /// Wire bytes of the packet: everything that occupies the link.
     pub wire_bytes: u32,
-    /// Whether it carries data or what is left of it, and is no acknowledgement.
+    /// Whether it is a data packet, trimmed or not, and no acknowledgement.
     pub is_data: bool,
 }
 
 /// Occupancy of a port.
 #[derive(Clone, Copy, Debug)]
 pub struct QueueSeen {
-    /// When.
+    /// Time of the sample.
     pub at: Time,
     /// The port.
     pub port: PortId,
@@ -65,14 +65,14 @@ pub struct QueueSeen {
     pub bytes: u64,
 }
 
-/// What was kept around ops.
+/// Recording around ops.
 #[derive(Clone, Debug, Default)]
 pub struct Passings {
     /// Packets in order of their arrival at the ends of links.
     pub packets: Vec<Passed>,
-    /// Packets that would have been kept without the limit.
+    /// Number of packets, including those beyond the limit.
     pub seen: u64,
-    /// Queues, in order of time.
+    /// Samples of queues, in order of time.
     pub queues: Vec<QueueSeen>,
 }
 
@@ -103,7 +103,7 @@ impl Windows {
 pub(crate) struct CloseUp {
     /// By port.
     windows: Box<[Windows]>,
-    /// By port: time of the next look at its queue.
+    /// By port: time of the next sample of its queue.
     next_look: Box<[Time]>,
     kept: Passings,
 }
@@ -126,7 +126,7 @@ impl CloseUp {
             let (source, sink) = plan.data_terminals(connection);
             let key = u64::from(op.connection);
             let mut path: BTreeSet<PortId> = BTreeSet::new();
-            // The way of the acknowledgements too.
+            // The paths of acknowledgements are observed too.
             for (source, sink) in [(source, sink), (sink, source)] {
                 path.extend(network.path(source, sink, key, 0).map_err(no_route)?);
                 if connection.spread.is_some() {
@@ -144,7 +144,7 @@ impl CloseUp {
         Ok(Box::new(Self { windows, next_look, kept: Passings::default() }))
     }
 
-    /// A packet is about to arrive at the end of the link of `port`.
+    /// Handles a packet that is about to arrive at the end of the link of `port`.
     pub(crate) fn on_arrival<F: AlgorithmFactory>(
         &mut self,
         now: Time,
@@ -168,7 +168,7 @@ impl CloseUp {
         let header = &packet.payload;
         let connection = match header.body {
             Body::Signal(_) => None,
-            // A header names the flow of its receiver.
+            // A header has the receiver's index of the flow.
             _ => {
                 let receiver = hosts.get(packet.dst.index());
                 receiver.and_then(|host| host.flows.get(header.flow.index())).map(|f| f.connection)
@@ -185,7 +185,7 @@ impl CloseUp {
         });
     }
 
-    /// Returns what was kept.
+    /// Returns the recording.
     pub(crate) fn finish(self) -> Passings {
         self.kept
     }

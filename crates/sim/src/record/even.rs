@@ -1,20 +1,22 @@
-//! When the load of the ports beside a fault was even again.
+//! Time at which the load of the ports next to a fault was even again.
 
 use apus_units::Time;
 
 use super::{PortSample, Recording};
 use crate::columns::FaultRecord;
 
-/// Intervals in a row that must be even. deviation: no source; rationale: one may be so by chance.
+/// Number of consecutive intervals that must be even. deviation: no source; rationale: a single interval may
+/// be even by chance.
 const IN_A_ROW: usize = 3;
-/// Largest difference that counts as even if loads were more equal before the fault. deviation: no source.
+/// Largest difference that counts as even, if loads before the fault differed less than this. deviation: no source.
 const EVEN: f64 = 0.1;
 
-/// Faults that are looked at, in the order in which they begin. Rationale: each takes a step per sample and port.
+/// Maximum number of faults that are examined, in order of their start. Rationale: each takes a step per
+/// sample and port.
 const MOST: usize = 256;
 
 impl Recording {
-    /// Notes of each fault when the load was even again.
+    /// Records for each fault the time at which the load was even again.
     pub(crate) fn note_even_loads(&mut self) {
         let first = self.faults.iter().take(MOST);
         let times: Vec<Option<f64>> = first.map(|fault| self.even_again(fault)).collect();

@@ -1,5 +1,5 @@
 //! The links over time: folded by pod and tier, so that a network of any size has few rows, and the most
-//! interesting ones one by one.
+//! interesting links individually.
 
 use std::collections::BTreeMap;
 use std::mem::{replace, take};
@@ -14,12 +14,12 @@ use super::{NodeRecord, PortRecord, PortSample};
 
 /// Maximum number of points in time. Rationale: a screen does not show more columns of a heat map.
 const MAX_TIMES: u64 = 400;
-/// Maximum number of links that are kept one by one.
+/// Maximum number of links that are kept individually.
 const MAX_LINKS: usize = 512;
-/// Maximum number of pods; more are joined with their neighbours.
+/// Maximum number of pods; if there are more, neighbouring pods are joined.
 const MAX_PODS: usize = 64;
 
-/// Nodes of equal tier within a pod.
+/// Nodes of one tier within a pod.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Place {
     /// Number of links to the nearest host; 0 is a host.
@@ -37,7 +37,7 @@ pub struct PortGroup {
     pub to: Place,
     /// Number of ports.
     pub ports: u32,
-    /// Rate of all links together.
+    /// Sum of the rates of all links.
     pub rate_gbps: f64,
 }
 
@@ -46,15 +46,15 @@ pub struct PortGroup {
 pub struct Cell {
     /// Wire bytes sent / bytes that the links could have sent.
     pub utilisation: f32,
-    /// That of the busiest link.
+    /// Utilisation of the busiest link.
     pub busiest: f32,
-    /// Time average of the wire bytes in the port, of the port with the longest queue.
+    /// Time average of the wire bytes in a port, for the port with the largest average.
     pub queue_bytes: f32,
     /// Packets dropped.
     pub drops: u32,
     /// Packets marked.
     pub marks: u32,
-    /// Times that a port was paused.
+    /// Number of times that a port was paused.
     pub pauses: u32,
 }
 
@@ -69,7 +69,7 @@ pub struct NetworkOverTime {
     pub group_of: Vec<u32>,
     /// By time and group.
     pub group_cells: Vec<Vec<Cell>>,
-    /// Ports that are kept one by one: those with most drops, then with the longest queues.
+    /// Ports that are kept individually: those with the most drops, then those with the longest queues.
     pub links: Vec<PortId>,
     /// Number of ports from which they were chosen.
     pub candidates: usize,
@@ -95,10 +95,10 @@ pub(super) struct Fold {
     of: Vec<u32>,
     rates: Vec<Rate>,
     before: Vec<Before>,
-    /// Begin of the first interval.
+    /// Start of the first interval.
     begin: Time,
     last: Time,
-    /// Samples of the recording per sample of the groups.
+    /// Number of samples of the recording per sample of the groups.
     stride: u64,
     seen: u64,
     times: Vec<Time>,
@@ -106,7 +106,7 @@ pub(super) struct Fold {
 }
 
 impl Fold {
-    /// Folds a network that is sampled this many times from `begin` on.
+    /// Folds a network that is sampled this many times from `begin` onwards.
     pub(super) fn new<W: SwitchHalf>(
         network: &Network<Header, W>,
         nodes: &[NodeRecord],
@@ -116,7 +116,7 @@ impl Fold {
         let links: Vec<(usize, usize)> = network.ports().map(|port| ends(network, port)).collect();
         let tiers: Vec<u32> = nodes.iter().map(|node| node.tier).collect();
         let places = places(&tiers, &links);
-        // By tiers first, so that rows of equal meaning are next to each other.
+        // Tiers come first in the order, so that rows of equal meaning are adjacent.
         let mut known: BTreeMap<([u32; 2], Place, Place), Vec<usize>> = BTreeMap::new();
         for (port, &(from, to)) in links.iter().enumerate() {
             let tiers = [places[from].tier, places[to].tier];
@@ -143,7 +143,7 @@ impl Fold {
         }
     }
 
-    /// Samples no group from now on.
+    /// Stops sampling groups.
     pub(super) fn turn_off(&mut self) {
         self.of.clear();
     }
@@ -183,7 +183,7 @@ impl Fold {
         self.cells.push(cells);
     }
 
-    /// Returns the links over time, of the groups and of the `ports` that were sampled one by one.
+    /// Returns the links over time: the groups, and the `ports` that were sampled individually.
     pub(super) fn finish(
         &mut self,
         times: &[Time],
@@ -227,7 +227,7 @@ impl Fold {
                     pauses: sum(|sample| sample.pauses) as u32,
                 }
             });
-            // As many as the groups have: the last interval may be incomplete.
+            // Same number of cells as the groups have: the last interval may be incomplete.
             cells.take(self.times.len()).collect::<Vec<_>>()
         };
         NetworkOverTime {
@@ -242,8 +242,8 @@ impl Fold {
     }
 }
 
-/// Returns the place of each node. A pod is what is connected below the highest tier of switches; with a single
-/// tier of switches, each switch and its hosts.
+/// Returns the place of each node. A pod consists of the nodes that are connected below the highest tier of
+/// switches. With a single tier of switches, each switch and its hosts are a pod.
 fn places(tiers: &[u32], links: &[(usize, usize)]) -> Vec<Place> {
     let top = tiers.iter().copied().filter(|&tier| tier < u32::MAX).max().unwrap_or(0);
     let in_pod = |node: usize| top <= 1 || tiers[node] < top;
@@ -261,7 +261,7 @@ fn places(tiers: &[u32], links: &[(usize, usize)]) -> Vec<Place> {
             parent[a.max(b)] = a.min(b);
         }
     }
-    // Pods in the order of their first nodes, so of their hosts.
+    // Pods are in the order of their first nodes, and thus of their hosts.
     let mut numbers: BTreeMap<usize, u32> = BTreeMap::new();
     let roots: Vec<usize> = (0..tiers.len()).map(|node| find(&mut parent, node)).collect();
     for (node, &root) in roots.iter().enumerate().filter(|(node, _)| in_pod(*node)) {
@@ -300,7 +300,7 @@ mod tests {
         assert_eq!(found, expected);
     }
 
-    /// A dumbbell: both switches have hosts, so that each is a pod.
+    /// A dumbbell: both switches have hosts, so each of them forms a pod.
     #[test]
     fn a_single_tier_of_switches_has_a_pod_per_switch() {
         let found = places(&[0, 0, 1, 1], &[(0, 2), (1, 3), (2, 3)]);
@@ -308,7 +308,7 @@ mod tests {
         assert_eq!(found, [of(0, 0), of(0, 1), of(1, 0), of(1, 1)]);
     }
 
-    /// 130 leaves of one host: 64 rows would need 3 leaves per row, so that 44 rows stay.
+    /// 130 leaves of one host each: 64 rows at most mean 3 leaves per row, which gives 44 rows.
     #[test]
     fn many_pods_are_joined_with_their_neighbours() {
         let leaves = 130;

@@ -35,12 +35,12 @@ use crate::losses::Causes;
 use crate::plan::JobPlan;
 use crate::slowdown::Ideal;
 
-/// Content of a recording.
+/// Settings of a recording.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Record {
     /// Time between two samples.
     pub interval: Span,
-    /// Number of flows whose own samples are kept, evenly spaced.
+    /// Number of flows whose individual samples are kept, evenly spaced.
     pub flows: u32,
     /// Number of ports whose samples are kept: those with the most traffic.
     pub ports: u32,
@@ -88,13 +88,13 @@ impl OpRecord {
         self.completed.since(self.submitted)
     }
 
-    /// Returns the kind of the op, as a word.
+    /// Returns the kind of the op as a word.
     #[must_use]
     pub fn kind_name(&self) -> &'static str {
         kind_name(self.kind)
     }
 
-    /// Returns the outcome, as a word.
+    /// Returns the outcome as a word.
     #[must_use]
     pub fn outcome_name(&self) -> &'static str {
         match self.outcome {
@@ -106,7 +106,7 @@ impl OpRecord {
     }
 }
 
-/// Returns the kind of an op, as a word.
+/// Returns the kind of an op as a word.
 fn kind_name(kind: OpKind) -> &'static str {
     match kind {
         OpKind::Write { .. } => "write",
@@ -124,13 +124,13 @@ pub struct OpenOpRecord {
     pub flow: u32,
     /// Payload bytes.
     pub size: u64,
-    /// Time of its submission, or of its arrival if it waited for room.
+    /// Time of its submission, or of its arrival if it was queued.
     pub submitted: Time,
     /// Time since then.
     pub age: Span,
 }
 
-/// When an operation of a job started and ended; [`Time::MAX`]: it has not.
+/// Start and end of an operation of a job; [`Time::MAX`] if it has not started or ended.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct JobOpRecord {
     /// Index into [`Recording::jobs`].
@@ -139,7 +139,7 @@ pub struct JobOpRecord {
     pub rank: u32,
     /// Its number within the rank.
     pub op: u32,
-    /// The sending rank of a receive that took a message.
+    /// For a receive that took a message: the sending rank.
     pub source: Option<u32>,
     /// Its start.
     pub start: Time,
@@ -154,7 +154,7 @@ pub struct FlowRecord {
     pub from: HostId,
     /// Its peer.
     pub to: HostId,
-    /// Its workload: index into `groups` of the summary; their number if it has none.
+    /// Its workload: index into `groups` of the summary; the number of groups if it has none.
     pub group: u32,
     /// Kind of its ops.
     pub kind: OpKind,
@@ -173,7 +173,7 @@ pub struct FlowRecord {
 }
 
 impl FlowRecord {
-    /// Returns the kind of its ops, as a word.
+    /// Returns the kind of its ops as a word.
     #[must_use]
     pub fn kind_name(&self) -> &'static str {
         kind_name(self.kind)
@@ -218,7 +218,7 @@ pub struct PortRecord {
     pub sent_bytes: u64,
     /// Packets dropped.
     pub drops: u64,
-    /// Packets dropped by cause in the whole run.
+    /// Packets dropped by cause over the whole run.
     pub causes: Causes,
     /// Packets marked.
     pub marked: u64,
@@ -235,13 +235,13 @@ pub struct PortRecord {
 /// A host or switch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NodeRecord {
-    /// Name for users.
+    /// Display name.
     pub name: String,
     /// Number of links to the nearest host; 0 is a host.
     pub tier: u32,
 }
 
-/// Fractions of the flows for [`Band::percentiles`].
+/// Percentiles over flows for [`Band::percentiles`].
 pub const BAND: [u32; 5] = [5, 25, 50, 75, 95];
 
 /// One quantity over all active flows at one time.
@@ -268,7 +268,7 @@ pub struct PortSample {
     pub drops: u64,
     /// Packets marked in the interval.
     pub marked: u64,
-    /// Times that the port was paused in the interval.
+    /// Number of times that the port was paused in the interval.
     pub pauses: u64,
 }
 
@@ -278,7 +278,7 @@ pub type Cdf = Vec<(f64, f64)>;
 /// Content of a recorded run.
 #[derive(Clone, Debug)]
 pub struct Recording {
-    /// Requested content.
+    /// Settings of the recording.
     pub record: Record,
     /// End of the warm-up.
     pub warmup: Time,
@@ -326,7 +326,7 @@ pub struct Recording {
     pub faults: Vec<FaultRecord>,
     /// Packets and events of the trace.
     pub traced: Traced,
-    /// Omissions, in sentences.
+    /// Omissions, as sentences.
     pub notes: Vec<String>,
 }
 

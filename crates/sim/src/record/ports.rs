@@ -13,8 +13,8 @@ use crate::plan::Plan;
 /// Maximum number of port samples in memory: about 160 MB.
 const MAX_PORT_SAMPLES: u64 = 4_000_000;
 
-/// Returns every switch port, and those of NICs on request, ports to hosts first: as many as have
-/// room for samples in the reserved memory.
+/// Returns all switch ports and, on request, those of NICs; ports to hosts come first. Their number is
+/// limited by the memory reserved for samples.
 pub(super) fn choose_ports<F: AlgorithmFactory>(
     network: &Network<Header, F::Switch>,
     plan: &Plan<F>,
@@ -85,7 +85,7 @@ pub(crate) fn drops_at<F: AlgorithmFactory>(parts: &[Part<F>], port: PortId) -> 
     sum
 }
 
-/// Returns the node of a port and the one at the other end of its link, as indices of nodes: hosts, then switches.
+/// Returns the node of a port and the node at the other end of its link, as indices of nodes: hosts, then switches.
 pub(super) fn ends<W: SwitchHalf>(network: &Network<Header, W>, port: PortId) -> (usize, usize) {
     let hosts = network.hosts() as usize;
     let place = |node| match node {

@@ -6,7 +6,7 @@ use apus_units::Span;
 /// State of the side of a flow that sends the data, at a sample time.
 #[derive(Clone, Copy, Debug)]
 pub struct FlowState {
-    /// State that the algorithm shows.
+    /// State that the algorithm reports.
     pub algorithm: Snapshot,
     /// Data packets in flight, if they are known.
     pub in_flight: Option<u32>,
@@ -14,7 +14,7 @@ pub struct FlowState {
     pub goodput_gbps: f64,
 }
 
-/// Sample of a flow; NaN where the algorithm has no such value.
+/// Sample of a flow; NaN if the algorithm has no such value.
 #[derive(Clone, Copy, Debug)]
 pub struct FlowSample {
     /// By [`Quantity`].
@@ -34,7 +34,7 @@ impl FlowSample {
 /// Declares the quantities in the order of the columns: definition, name, column, aggregation and value.
 macro_rules! quantities {
     ($($(#[doc = $doc:literal])+ $name:ident = $column:literal, $aggregation:literal, $value:expr;)*) => {
-        /// Quantity that is sampled of a flow.
+        /// Quantity that is sampled for a flow.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         pub enum Quantity {
             $($(#[doc = $doc])+ $name,)*
@@ -52,7 +52,7 @@ macro_rules! quantities {
                 }
             }
 
-            /// Returns definition and aggregation.
+            /// Returns the definition and the aggregation.
             #[must_use]
             pub const fn definition(self) -> (&'static str, &'static str) {
                 match self {

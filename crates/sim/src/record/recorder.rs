@@ -1,11 +1,11 @@
-//! Records of each part of the network during a run.
+//! Records that each part of the network makes during a run.
 
 use apus_transport::{Completion, Handled};
 use apus_units::{Span, Time};
 
 use super::{FlowTracer, OpRecord, OpenOpRecord, RttSum};
 
-/// Hooks of the packet path.
+/// Hooks for the packet path.
 #[derive(Debug)]
 pub(crate) struct Recorder {
     limit: u64,
@@ -57,7 +57,7 @@ impl Recorder {
         }
         self.open_seen += 1;
         self.open.push(OpenOpRecord { flow, size, submitted, age });
-        // The oldest are kept; the selection among all parts follows later.
+        // The oldest ops are kept; the selection among all parts follows later.
         if self.open.len() as u64 >= self.limit.saturating_mul(2).max(1) {
             self.open.sort_unstable_by_key(|op| (op.submitted, op.flow, op.size));
             self.open.truncate(self.limit as usize);
@@ -74,7 +74,7 @@ impl Recorder {
         }
     }
 
-    /// Records an op that completed at the true time `now`; its own times are of its host's clock.
+    /// Records an op that completed at the true time `now`. The times in the completion are those of its host's clock.
     pub(crate) fn on_completion(&mut self, now: Time, connection: u32, completion: &Completion) {
         let latency = completion.completed_at.since(completion.submitted_at);
         let submitted = now.saturating_sub(latency);
@@ -82,8 +82,8 @@ impl Recorder {
             return;
         }
         self.ops_seen += 1;
-        // Hosts take turns, so ops do not arrive here in order of time. The first ones are selected
-        // when all parts are merged.
+        // Hosts run in turn, so ops do not arrive here in order of time. The first ones are selected when all
+        // parts are merged.
         if self.ops.len() as u64 >= self.limit && self.latest < now || self.limit == 0 {
             return;
         }

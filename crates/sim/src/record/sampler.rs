@@ -20,7 +20,7 @@ use crate::part::Part;
 use crate::plan::Plan;
 use crate::slowdown::Ideal;
 
-/// Maximum number of flows for percentiles over flows.
+/// Maximum number of flows that enter percentiles over flows.
 const MAX_WATCHED: usize = 10_000;
 /// Takes samples of a run.
 pub(crate) struct Sampler {
@@ -29,10 +29,9 @@ pub(crate) struct Sampler {
     /// By connection: the end that submits ops, and the end that sends the data.
     seats: Vec<(Seat, Seat)>,
     ideals: Vec<Ideal>,
-    /// Connections whose percentiles are computed, and whether the own samples of each are kept.
+    /// Connections that enter percentiles, and whether the individual samples of each are kept.
     watched: Vec<(u32, bool)>,
-    /// By sampled connection: bytes delivered before the end of the warm-up, and up to the last
-    /// sample.
+    /// By sampled connection: bytes delivered before the end of the warm-up, and up to the last sample.
     startup_bytes: Vec<u64>,
     delivered: Vec<u64>,
     counters_at_warmup: Vec<FlowCounters>,
@@ -113,8 +112,8 @@ impl Sampler {
         })
     }
 
-    /// Samples these connections alone, each one by itself: the bands over all flows and the links over time are those
-    /// of an earlier run with the same seed.
+    /// Samples only these connections, each individually. The bands over all flows and the links over time
+    /// are those of an earlier run with the same seed.
     pub(crate) fn watch_only(&mut self, connections: impl Iterator<Item = u32>) {
         self.watched = connections.map(|connection| (connection, true)).collect();
         self.startup_bytes = vec![0; self.watched.len()];
@@ -122,7 +121,7 @@ impl Sampler {
         self.fold.turn_off();
     }
 
-    /// Returns what is recorded.
+    /// Returns the settings of the recording.
     pub(crate) fn record(&self) -> Record {
         self.record
     }
@@ -204,8 +203,7 @@ impl Sampler {
         }
     }
 
-    /// Returns the tables; `before` and `after` are the counters of the ports at the end of the
-    /// warm-up and now.
+    /// Returns the tables. `before` and `after` are the counters of the ports at the end of the warm-up and now.
     pub(crate) fn finish<F: AlgorithmFactory>(
         mut self,
         plan: &Plan<F>,

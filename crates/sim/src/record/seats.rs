@@ -1,4 +1,4 @@
-//! Places of the endpoints of flows in a divided network.
+//! Positions of the endpoints of flows in a divided network.
 
 use apus_cc::AlgorithmFactory;
 use apus_transport::{Endpoint, FlowCounters};
@@ -7,7 +7,7 @@ use apus_units::FlowId;
 use crate::part::Part;
 use crate::plan::Plan;
 
-/// Place of a flow's endpoint: part, host of the part, flow of the host.
+/// Position of a flow's endpoint: part, host of the part, flow of the host.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Seat {
     part: u32,
@@ -15,7 +15,7 @@ pub(super) struct Seat {
     pub(super) flow: u32,
 }
 
-/// By connection: the end that submits ops, and the end that sends the data.
+/// Returns, by connection, the end that submits ops and the end that sends the data.
 pub(super) fn find_seats<F: AlgorithmFactory>(
     plan: &Plan<F>,
     parts: &[Part<F>],
@@ -50,7 +50,7 @@ pub(super) fn flow_counters<F: AlgorithmFactory>(parts: &[Part<F>], seat: Seat) 
     endpoint(parts, seat).counters(flow).unwrap_or_default()
 }
 
-/// Returns the payload bytes that a connection delivered once in this phase.
+/// Returns the payload bytes that a connection has delivered once since the metrics last restarted.
 pub(super) fn delivered<F: AlgorithmFactory>(parts: &[Part<F>], connection: usize) -> u64 {
     parts.iter().map(|part| part.world.metrics.connections[connection].new_bytes).sum()
 }

@@ -1,17 +1,19 @@
-//! Which flows a fault slowed, and for how long.
+//! The flows that a fault slowed, and the duration of their slowdown.
 
 use super::Recording;
 use crate::columns::{FaultRecord, SlowedFlow};
 
-/// A flow is slowed if an op of it was slower than the median by this factor. deviation: no source; rationale: flows
-/// that share a link with one other are as slow as that without a fault.
+/// Multiple of the median slowdown above which an op makes its flow count as slowed. deviation: no source;
+/// rationale: a flow that shares a link with one other flow is that slow without a fault.
 const SLOWDOWN_FACTOR: f64 = 2.0;
-/// Faults that are looked at, in the order in which they begin, except those that last the whole measured phase. Rationale: each takes a step per op.
+/// Maximum number of faults that are examined, in order of their start; faults that last for the whole
+/// measured phase are skipped. Rationale: each takes a step per op.
 const MAX_FAULTS: usize = 64;
-/// Slowed flows that are named of a fault. Rationale: more than a page lists.
+/// Maximum number of slowed flows that are listed per fault. Rationale: more than a page lists.
 const MAX_NAMED: usize = 64;
 
-/// An op: its flow, its time in microseconds, that of the unloaded network, and its slowdown, infinite if it had not ended.
+/// An op: its flow, its time in microseconds, the time on the unloaded network, and its slowdown, which is
+/// infinite if the op had not ended.
 #[derive(Clone, Copy)]
 struct Seen {
     flow: usize,
@@ -21,8 +23,8 @@ struct Seen {
     slowdown: f64,
 }
 
-/// The slowest op of a flow during a fault. `fresh`: it was not as slow already when the fault began, for example because it waited
-/// for earlier ops of its flow. Such an op comes before slower ones.
+/// The slowest op of a flow during a fault. `fresh`: the op was not as slow already when the fault began, for
+/// example because it waited for earlier ops of its flow. A fresh op precedes slower ops that are not.
 #[derive(Clone, Copy, Default, PartialEq, PartialOrd)]
 struct Worst {
     fresh: bool,
@@ -36,7 +38,7 @@ impl Seen {
 }
 
 impl Recording {
-    /// Notes of each fault which flows it slowed.
+    /// Records for each fault the flows that it slowed.
     pub(crate) fn note_slowed(&mut self) {
         let (warmup, duration) = (self.warmup.as_ps() as f64 * 1e-6, self.duration.as_us_f64());
         let lasts = |fault: &FaultRecord| {
@@ -71,7 +73,7 @@ impl Recording {
             }
             let mut slowed: Vec<usize> =
                 (0..worst.len()).filter(|&flow| worst[flow].slowdown > 0.0).collect();
-            // Of equal ones the last first.
+            // Of equal flows, the last one comes first.
             slowed.sort_by(|&a, &b| {
                 let (x, y) = (worst[a], worst[b]);
                 y.fresh.cmp(&x.fresh).then(y.slowdown.total_cmp(&x.slowdown)).then(b.cmp(&a))
@@ -117,7 +119,7 @@ impl Recording {
     }
 }
 
-/// The time of a fault in microseconds.
+/// Returns the start and end of a fault in microseconds.
 fn time_of(fault: &FaultRecord) -> (f64, f64) {
     (fault.at_us, fault.until_us.unwrap_or(f64::INFINITY))
 }

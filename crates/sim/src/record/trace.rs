@@ -1,7 +1,7 @@
 //! Packets at chosen ports and events of chosen flows, for the formats of packet tools.
 //!
-//! A traced run has one thread and no time windows, so that each packet is seen (`Part::run_traced`). The event loop of
-//! other runs has no code for it. The results do not change.
+//! A traced run has one thread and no time windows, so that the trace sees each packet (`Part::run_traced`).
+//! The event loop of other runs has no code for traces. Traces do not change the results.
 
 use std::collections::BTreeMap;
 
@@ -15,19 +15,19 @@ use super::around::{Around, Passings, Windows};
 use crate::host::Host;
 use crate::world::World;
 
-/// What a trace has.
+/// Settings of a trace.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Trace {
     /// Ports whose packets are kept.
     pub ports: Vec<PortId>,
-    /// Number of packets that are kept: the first ones.
+    /// Maximum number of packets: the first ones are kept.
     pub packets: u64,
     /// Number of flows whose events are kept, evenly spaced.
     pub flows: u32,
-    /// Number of events that are kept: the first ones.
+    /// Maximum number of events: the first ones are kept.
     pub events: u64,
     /// Ops around which everything is kept: the events of their flows, and all packets at the ports of their
-    /// paths. The other fields have no effect then.
+    /// paths. If there are any, the other fields have no effect.
     pub around: Vec<Around>,
 }
 
@@ -42,7 +42,7 @@ impl Trace {
 /// A packet that left a port and reached the end of its link.
 #[derive(Clone, Debug)]
 pub struct PacketRecord {
-    /// When its last bit left the port.
+    /// Time at which its last bit left the port.
     pub left: Time,
     /// The port.
     pub port: PortId,
@@ -57,7 +57,7 @@ pub struct PacketRecord {
 /// An event of a flow at the host that sends its data.
 #[derive(Clone, Copy, Debug)]
 pub struct FlowEvent {
-    /// When it happened.
+    /// Time of the event.
     pub at: Time,
     /// The connection.
     pub connection: u32,
@@ -65,16 +65,16 @@ pub struct FlowEvent {
     pub counters: FlowCounters,
     /// State of its algorithm.
     pub state: Snapshot,
-    /// What happened.
+    /// Kind of the event.
     pub what: FlowEventKind,
 }
 
-/// What happened to a flow.
+/// Kinds of events of a flow.
 #[derive(Clone, Copy, Debug)]
 pub enum FlowEventKind {
-    /// The stack passed a packet to the NIC; with its bytes on the wire.
+    /// The stack passed a packet to the NIC; with its wire bytes.
     Sent(Header, u32),
-    /// The stack handled a packet; with its bytes on the wire, and the delays that an acknowledgement shows.
+    /// The stack handled a packet; with its wire bytes and the delays that an acknowledgement shows.
     Received(Header, u32, Option<RttSample>),
 }
 
@@ -83,20 +83,20 @@ pub enum FlowEventKind {
 pub struct Traced {
     /// Packets in order of their arrival at the ends of links.
     pub packets: Vec<PacketRecord>,
-    /// Packets at the ports, with those beyond the limit.
+    /// Number of packets at the ports, including those beyond the limit.
     pub packets_seen: u64,
     /// The traced connections, with the host that sends the data.
     pub flows: Vec<(u32, HostId)>,
     /// Events in order of time.
     pub events: Vec<FlowEvent>,
-    /// Events of the flows, with those beyond the limit.
+    /// Number of events of the flows, including those beyond the limit.
     pub events_seen: u64,
-    /// What was kept around ops.
+    /// Recording around ops.
     pub passed: Passings,
 }
 
 impl Traced {
-    /// Returns sentences about what is left out.
+    /// Returns sentences about omitted packets and events.
     pub(super) fn notes(&self) -> Vec<String> {
         let mut notes = Vec::new();
         let (kept, seen) = (self.packets.len() as u64, self.packets_seen);
@@ -134,7 +134,7 @@ impl Tap {
         Self { chosen, most: trace.packets, packets: Vec::new(), seen: 0 }
     }
 
-    /// A packet is about to arrive at the end of the link of `port`.
+    /// Handles a packet that is about to arrive at the end of the link of `port`.
     pub(crate) fn on_arrival<F: AlgorithmFactory>(
         &mut self,
         now: Time,
@@ -156,7 +156,7 @@ impl Tap {
         let header = &packet_in_full.payload;
         let connection = match header.body {
             Body::Signal(_) => None,
-            // A header names the flow of its receiver.
+            // A header has the receiver's index of the flow.
             _ => {
                 let receiver = hosts.get(packet_in_full.dst.index());
                 receiver.and_then(|host| host.flows.get(header.flow.index())).map(|f| f.connection)
@@ -182,7 +182,7 @@ impl Tap {
 pub(crate) struct FlowTracer {
     /// The traced connections, and the host at which each is observed.
     flows: BTreeMap<u32, HostId>,
-    /// Times outside of which nothing is kept, by connection; empty: everything is kept.
+    /// By connection: time spans outside of which no event is kept; empty: all events are kept.
     windows: BTreeMap<u32, Windows>,
     most: u64,
     events: Vec<FlowEvent>,
@@ -195,7 +195,7 @@ impl FlowTracer {
         Self { flows: flows.collect(), windows, most, events: Vec::new(), seen: 0 }
     }
 
-    /// Keeps the events of connections near these ops only.
+    /// Keeps only events of connections near these ops.
     pub(crate) fn around(mut self, around: &[Around]) -> Self {
         for op in around {
             self.windows.entry(op.connection).or_default().add(op.from, op.until);
@@ -225,7 +225,7 @@ impl FlowTracer {
         self.events.push(FlowEvent { at, connection, counters, state, what });
     }
 
-    /// The stack of `host` passes a packet to the NIC.
+    /// Handles a packet that the stack of `host` passes to the NIC.
     #[cold]
     pub(crate) fn on_sent<F: AlgorithmFactory>(
         &mut self,
@@ -239,7 +239,7 @@ impl FlowTracer {
         self.push(observed, (connection, transmit.flow), endpoint, what);
     }
 
-    /// The stack of `host` has handled a packet.
+    /// Handles a packet that the stack of `host` has processed.
     #[cold]
     pub(crate) fn on_handled<F: AlgorithmFactory>(
         &mut self,
@@ -257,8 +257,9 @@ impl FlowTracer {
         self.push(observed, flow, endpoint, FlowEventKind::Received(*header, wire_bytes, sample));
     }
 
-    /// Moves the events to `traced`, in order of time: a host without a shared engine processes a batch of received packets
-    /// at its end, after it has sent packets meanwhile.
+    /// Moves the events to `traced`, in order of time. The order must be restored: a host whose engine has
+    /// one thread per direction processes a batch of received packets at its end, after it has sent packets
+    /// in the meantime.
     pub(crate) fn finish(mut self, traced: &mut Traced) {
         self.events.sort_by_key(|event| event.at);
         (traced.events, traced.events_seen) = (self.events, self.seen);

@@ -24,7 +24,7 @@ impl<F: AlgorithmFactory> Simulation<F> {
             let most = self.network_of(port).max_foreign_bytes(port, DATA_CLASS);
             most.map_or(0, Bytes::get)
         };
-        // The first is known before the run, the second with the unscheduled bytes.
+        // The first bound is known before the run, the second one with the unscheduled bytes of the run.
         let solve = |unscheduled: &dyn Fn(PortId) -> u64| {
             let solved = self.data_bounds.as_ref()?.solve(&self.plan, network, unscheduled);
             solved.ok()
@@ -76,7 +76,7 @@ impl<F: AlgorithmFactory> Simulation<F> {
         }
     }
 
-    /// Returns the losses of the run. Checks that the ports account for all drops of the network.
+    /// Returns the losses of the run, and checks that the ports account for all drops of the network.
     pub(super) fn losses(&self, counters: &Counters) -> Result<Losses, RunError> {
         let network = &self.parts[0].world.network;
         let drops = |port| {

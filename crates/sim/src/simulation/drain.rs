@@ -1,9 +1,9 @@
 //! The drain: the run continues after the measured phase until the ops of that phase have ended.
 //!
-//! The load continues as before, so that these ops meet the same congestion. Only the times of
-//! these ops are counted. The drain does not wait for groups of connections of which no op ended
-//! within the measured phase: the ops of long flows end long after the run. It waits for all ops of
-//! traces, including those of the warm-up, because traces have a last op, and for all jobs.
+//! The load continues as before, so that these ops meet the same congestion, but only the times of these ops
+//! count. The drain waits for all jobs and for all ops of traces, including those of the warm-up, because
+//! traces have a last op. It does not wait for a group of connections of which no op ended within the
+//! measured phase: the ops of long flows end long after the run.
 
 use apus_cc::AlgorithmFactory;
 use apus_units::{Span, Time};
@@ -16,33 +16,33 @@ use crate::summary::DrainSummary;
 use crate::team::Team;
 use crate::watch::Watcher;
 
-/// Stops of the drain per length so far, to check for unfinished ops. deviation: no source;
+/// Number of stops per elapsed length of the drain, to check for unfinished ops. deviation: no source;
 /// rationale: at most an eighth of the drain is simulated after its last op has ended.
 const STOPS_PER_LENGTH: u64 = 8;
-/// Number of time windows before the first stop. deviation: no source; rationale: a window is the
-/// smallest delay of a link, so that 16 are one or two RTTs, and hardly an op ends sooner.
+/// Number of time windows before the first stop. deviation: no source; rationale: a window is the smallest
+/// delay of a link, so 16 windows are one or two RTTs, and few ops end sooner.
 const FIRST_STOP_WINDOWS: u64 = 16;
-/// Divisor of the length of the measured phase: the first stop comes no sooner than the quotient.
-/// deviation: no source; rationale: an earlier stop would save at most 0.1 % of a run.
+/// Divisor of the length of the measured phase; the first stop is not earlier than the quotient. deviation:
+/// no source; rationale: an earlier stop would save at most 0.1 % of a run.
 const FIRST_STOP_SHARE: u64 = 1_000;
 
 /// Reason for the end of the drain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum DrainEnd {
-    /// Every op that is waited for has ended.
+    /// Every op for which the drain waits has ended.
     Complete,
     /// The drain has reached its limit.
     Limit,
     /// No packet was delivered for as long as the watchdog allows.
     Stuck,
-    /// The user ended the run, before the drain or in it.
+    /// The user ended the run, before or during the drain.
     Interrupted,
 }
 
 /// Result of the drain.
 pub(super) struct Drained {
     pub(super) ended_by: DrainEnd,
-    /// Reason why it is stuck or was interrupted.
+    /// Reason why the drain is stuck or was interrupted.
     pub(super) why: Option<String>,
     limit: Span,
     until: Time,
@@ -64,7 +64,7 @@ impl Drained {
     }
 }
 
-/// A source of ops: part, host of the part, source of the host.
+/// Position of a source of ops: part, host of the part, source of the host.
 #[derive(Clone, Copy, Default)]
 struct Cursor {
     part: usize,
@@ -73,8 +73,7 @@ struct Cursor {
 }
 
 impl<F: AlgorithmFactory> Simulation<F> {
-    /// Runs the ops of the measured phase, which has ended at `end`, to their ends. Then records
-    /// the unfinished ones.
+    /// Runs the ops of the measured phase, which has ended at `end`, until they end. Then records the unfinished ops.
     pub(super) fn drain(
         &mut self,
         (name, end): (&str, Time),
@@ -85,7 +84,7 @@ impl<F: AlgorithmFactory> Simulation<F> {
     ) -> Result<Drained, RunError> {
         for part in &mut self.parts {
             part.world.op_times.end_measured(end);
-            // The summary is complete.
+            // The summary already has the measurements of workloads.
             part.world.workloads = None;
             if let Some(recorder) = &mut part.world.recorder {
                 recorder.end_measured(end);
@@ -177,8 +176,8 @@ impl<F: AlgorithmFactory> Simulation<F> {
         ended
     }
 
-    /// Returns `true` if an op that is waited for has not ended. `cursor` is at the first source
-    /// that may have such an op and skips sources without: new ops do not count.
+    /// Returns `true` if an op for which the drain waits has not ended. `cursor` moves past sources without
+    /// such an op; they need no second check, because new ops do not count.
     fn is_waited_for(&self, cursor: &mut Cursor, ended: &[bool]) -> bool {
         while let Some(part) = self.parts.get(cursor.part) {
             while let Some(host) = part.hosts.get(cursor.host) {

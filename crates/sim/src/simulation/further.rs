@@ -1,5 +1,5 @@
-//! Ops of open loops that are not in the plan: their hosts get them for one stretch of time at a time, those
-//! of streamed traces during the run, those of other loops during the drain.
+//! Ops of open loops that are not in the plan. Their hosts get them in stretches of time: ops of streamed
+//! traces during the run, ops of other loops during the drain.
 
 use std::collections::BTreeMap;
 
@@ -10,18 +10,18 @@ use super::Simulation;
 use crate::error::RunError;
 use crate::plan::{FurtherOps, NextOps, OpArrival};
 
-/// Place of the source of a connection's ops: part, host of the part, source of the host.
+/// Position of the source of a connection's ops: part, host of the part, source of the host.
 type Seat = (u32, u32, u32);
 
 /// Remaining ops of open loops.
 pub(super) struct Further {
     next: NextOps,
-    /// By connection.
+    /// By connection: its source.
     seats: Vec<Seat>,
 }
 
 impl<F: AlgorithmFactory> Simulation<F> {
-    /// Returns the ops from here onwards.
+    /// Returns the reader of the further ops of all connections, with the sources that submit them.
     pub(super) fn begin_further(&self, ops: &dyn FurtherOps<F>) -> Further {
         let next = ops.begin(&self.plan.connections);
         let mut seats = vec![(0, 0, 0); self.plan.connections.len()];
@@ -30,7 +30,7 @@ impl<F: AlgorithmFactory> Simulation<F> {
                 for source in 0..host.application.sources() {
                     let flow = host.application.flow_of(source);
                     let connection = host.flows[flow.index()].connection as usize;
-                    // An answering source is at the other end and is no open loop.
+                    // The source of answers is at the other end and is no open loop.
                     if self.plan.connections[connection].from == host.id {
                         seats[connection] = (part, place, source as u32);
                     }
@@ -43,7 +43,7 @@ impl<F: AlgorithmFactory> Simulation<F> {
     /// Passes the ops that arrive before `until` to their hosts.
     ///
     /// # Errors
-    /// If they cannot be read.
+    /// If the ops cannot be read.
     pub(super) fn extend_loops(
         &mut self,
         further: &mut Further,

@@ -16,8 +16,9 @@ impl<F: AlgorithmFactory> Simulation<F> {
         self.plan.ends_with_ops && warm && traces() && jobs()
     }
 
-    /// Returns the end of the measured phase. If the phase ends with the ops: the end of the last op or of the last
-    /// operation of a job, which may compute, or handle a message, after the last op. Otherwise now.
+    /// Returns the end of the measured phase. If the phase ends with the ops, that is the end of the last op
+    /// or of the last operation of a job, which may compute or handle a message after the last op. Otherwise
+    /// it is the current time.
     pub(super) fn measured_end(&self) -> Time {
         if !self.is_over() {
             return self.now();
@@ -41,7 +42,7 @@ impl<F: AlgorithmFactory> Simulation<F> {
         hosts.filter_map(|host| host.jobs.as_deref())
     }
 
-    /// Returns the operations of jobs that are done, and all of them; `None` without jobs.
+    /// Returns the operations of jobs that are done, and their total number; `None` without jobs.
     pub(super) fn operations(&self) -> Option<(u64, u64)> {
         if self.plan.jobs.is_empty() {
             return None;
@@ -57,8 +58,8 @@ impl<F: AlgorithmFactory> Simulation<F> {
         ends.max().unwrap_or(Time::ZERO)
     }
 
-    /// Returns the time from the start of the first message to the end of the last op, or to the
-    /// present if ops have not ended; and whether all have.
+    /// Returns the time from the start of the first message to the end of the last op, or to the current time
+    /// if ops have not ended. The second value is whether all ops have ended.
     pub(super) fn makespan(&self) -> (Span, bool) {
         let starts = self.plan.connections.iter().map(|connection| connection.start);
         let complete = self.have_all_ops_ended();

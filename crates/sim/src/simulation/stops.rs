@@ -34,14 +34,14 @@ impl<F: AlgorithmFactory> Simulation<F> {
         changes.chain(Some(self.stalls.next())).min()
     }
 
-    /// Looks for stalled flows if that is due at `now`.
+    /// Looks for stalled flows if a check is due at `now`.
     pub(super) fn look_for_stalls(&mut self, now: Time, name: &str) {
         if self.stalls.next() == now {
             self.look_for_stalls_now(now, name);
         }
     }
 
-    /// Looks for stalled flows.
+    /// Looks for stalled flows now.
     pub(super) fn look_for_stalls_now(&mut self, now: Time, name: &str) {
         let tell = |text: &str| {
             if let Some(Tell(tell)) = &self.watch.tell {
@@ -51,14 +51,14 @@ impl<F: AlgorithmFactory> Simulation<F> {
         self.stalls.look(now, &self.parts, &self.plan, &tell);
     }
 
-    /// Takes no more samples of ports and quantities: the measured phase has ended, though its step has not.
+    /// Stops the samples of ports and quantities: the measured phase has ended, although its step has not.
     pub(super) fn end_samples(&mut self) {
         self.port_windows.iter_mut().for_each(PortWindows::end);
         self.group_queues.iter_mut().for_each(GroupQueues::end);
         self.series.iter_mut().for_each(SeriesSampler::end);
     }
 
-    /// Ends the window of the measured ports that is due at `now`.
+    /// Ends the time window of the measured ports that is due at `now`.
     pub(super) fn end_port_window(&mut self, now: Time) {
         let Some(mut windows) = self.port_windows.take() else { return };
         if windows.next() == now {
@@ -81,12 +81,12 @@ impl<F: AlgorithmFactory> Simulation<F> {
         }
     }
 
-    /// Returns the payload that a connection delivered once in this phase.
+    /// Returns the payload that a connection has delivered once since the metrics last restarted.
     pub(super) fn delivered(&self, connection: usize) -> u64 {
         self.parts.iter().map(|part| part.world.metrics.connections[connection].new_bytes).sum()
     }
 
-    /// Applies the changes of links that are due at `now`.
+    /// Applies the changes of links and detours that are due at `now`.
     pub(super) fn change_links(&mut self, now: Time) {
         while let Some(change) = self.faults.pop(now) {
             let owner = self.partition.of_port(change.fault.port) as usize;
@@ -95,7 +95,7 @@ impl<F: AlgorithmFactory> Simulation<F> {
         self.detours.apply(now, &mut self.parts);
     }
 
-    /// Takes the samples that are due at `now`.
+    /// Takes the samples of the recording that are due at `now`.
     pub(super) fn sample_recording(&mut self, now: Time) {
         let Some(mut sampler) = self.sampler.take() else { return };
         if sampler.next_sample() == now {

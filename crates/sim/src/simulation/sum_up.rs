@@ -17,8 +17,7 @@ use crate::measure::{self, PortWindows, minus};
 use crate::summary::{Conservation, Cost, DrainSummary, PhaseSummary, PortSummary, Summary, Work};
 
 impl<F: AlgorithmFactory> Simulation<F> {
-    /// Returns the summary of the run from the counters of ports `before`, at the end of the
-    /// warm-up, and now.
+    /// Returns the summary of the run from the counters of ports now and `before`, at the end of the warm-up.
     pub(super) fn sum_up(
         &self,
         name: &str,
@@ -70,7 +69,7 @@ impl<F: AlgorithmFactory> Simulation<F> {
         let by_workload = measure::summarize(workloads, plan, &metrics.connections, seconds);
         Summary {
             groups: GroupPlan::new(plan).groups(&metrics.connections, goodput_gbps, gbps),
-            // Known when the last op has ended.
+            // Only known when the last op has ended.
             totals: Vec::new(),
             name: name.to_owned(),
             seed: plan.seed,
@@ -102,7 +101,7 @@ impl<F: AlgorithmFactory> Simulation<F> {
             endpoint_delay_us: DistributionSummary::from(&metrics.rtts().endpoint()),
             nic_rx_delay_us: DistributionSummary::from(&metrics.nic_rx_delay),
             credits: CreditSummary::new(&metrics.warm.credits),
-            // Known when the last op has ended.
+            // Only known when the last op has ended.
             op_latency_us: DistributionSummary::of_values(Vec::new()),
             jain: jain(&rates),
             fair_share_deviation: self.fair_share.worst(),
@@ -130,7 +129,7 @@ impl<F: AlgorithmFactory> Simulation<F> {
             offered: self.offered.clone(),
             losses: Losses::default(),
             faults: faults_of_plan(plan, network),
-            // Known after the drain.
+            // Only known after the drain.
             jobs: Vec::new(),
             drain: DrainSummary::default(),
             stalled: StallSummary::default(),
@@ -143,7 +142,7 @@ impl<F: AlgorithmFactory> Simulation<F> {
 }
 
 impl<F: AlgorithmFactory> Simulation<F> {
-    /// Adds the times of ops, which are known once the drain is over.
+    /// Adds the times of ops, which are known after the drain.
     pub(super) fn sum_up_ops(&mut self, summary: &mut Summary) {
         if self.plan.trace_ops.is_some() {
             let (makespan, complete) = self.makespan();
@@ -172,7 +171,7 @@ impl<F: AlgorithmFactory> Simulation<F> {
         summary.totals = GroupTotal::of(&summary.groups);
     }
 
-    /// Returns the work of the simulator so far.
+    /// Returns the work that the simulator has done so far.
     pub(super) fn work(&self) -> Work {
         let hash = self.parts.iter().fold(0u64, |sum, part| sum.wrapping_add(part.handled.hash()));
         Work {
@@ -183,7 +182,7 @@ impl<F: AlgorithmFactory> Simulation<F> {
     }
 }
 
-/// Drops and offers of several ports.
+/// Sum of the drops, and of the packets sent into the queues, of several ports.
 #[derive(Clone, Copy, Debug, Default)]
 struct Totals {
     drops: u64,

@@ -14,7 +14,7 @@ fn ring_exchange(hosts: u32, size: u64) -> Vec<ConnectionPlan> {
 fn a_ring_exchange_fills_every_link() {
     let star = Topology::star(8, &tier(Rate::from_gbps(100), Span::from_us(1)));
     let summary = run(&plan(star, ring_exchange(8, 1_000_000), Span::from_ms(5)));
-    // Nobody shares a link: 8 times 100 Gb/s, of which each 1000 bytes take 1064 and an ACK of 84;
+    // No two hosts share a link: 8 times 100 Gb/s, of which each 1000 bytes take 1064 and an ACK of 84;
     // growing from one packet takes its part of the 5 ms.
     let ceiling = 800.0 * 1000.0 / 1148.0;
     assert!((0.9 * ceiling..=ceiling).contains(&summary.goodput_gbps), "{}", summary.goodput_gbps);

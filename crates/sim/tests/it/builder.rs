@@ -23,8 +23,8 @@ fn star() -> apus_sim::plan::PlanBuilder<AlgorithmConfig> {
     )
 }
 
-/// Two loops with one op of 64 kB each share 100 Gb/s. 15 packets of 4096 B and one of 2560 B take 64 B
-/// each on top: 65,024 B, or 5.2 us. An op that is alone takes 2 us more each way.
+/// Two loops with one op of 64 kB each share 100 Gb/s. 15 packets of 4096 B and one of 2560 B have 64 B of
+/// headers each: 65,024 B, or 5.2 us. An op without other traffic takes 2 us more each way.
 #[test]
 fn closed_loops_fill_the_link_with_the_default_packets() {
     let size = Bytes::new(64_000);
@@ -39,7 +39,7 @@ fn closed_loops_fill_the_link_with_the_default_packets() {
     let capacity = 100.0 * 64_000.0 / 65_024.0;
     let goodput = summary.goodput_gbps;
     assert!((0.75 * capacity..=capacity).contains(&goodput), "{goodput}");
-    // Little's law: two ops in progress at all times.
+    // Little's law: two ops are outstanding at all times.
     let mean = summary.op_latency_us.mean.expect("ops");
     let expected = 2.0 * 64_000.0 * 8.0 / (goodput * 1e3);
     assert!((mean / expected - 1.0).abs() < 0.01, "{mean} {expected}");
@@ -91,9 +91,10 @@ fn plan_that_ends_with_an_unknown_number_of_ops_is_refused() {
     assert!(error.to_string().contains("needs a job, or trace_ops"), "{error}");
 }
 
-/// A packet of 4096 + 64 B takes 332.8 ns at 100 Gb/s, so a busy host sends 3 within a link delay of 1 us. Of 400 busy hosts
-/// that is 12,000 events (ten per packet), of one it is 30: too few for a second thread, as is a short run. A network with
-/// hosts of the LogGOPS model has one part.
+/// A packet of 4096 + 64 B takes 332.8 ns at 100 Gb/s, so a busy host sends 3 packets within a link delay of
+/// 1 us. With 400 busy hosts these are 12,000 events (ten per packet). With one busy host they are 30, too
+/// few for a second thread; a short run also has too few. A network with hosts of the LogGOPS model has one
+/// part.
 #[test]
 fn threads_are_worth_it_for_many_busy_hosts_and_long_runs() {
     let swift = algorithm("swift", &[]);

@@ -1,4 +1,4 @@
-//! The reference of results is complete and in step with the code.
+//! The reference of results is complete and matches the code.
 
 use crate::support::Topology;
 use crate::support::{connection, plan, run, tier};
@@ -34,7 +34,7 @@ fn the_documentation_of_both_json_files_states_the_version_of_the_layout() {
     }
 }
 
-/// `<stat>` stands for every statistic where the part has no name in the scenario.
+/// `<stat>` stands for every statistic if the part has no name in the scenario.
 #[test]
 fn metrics_of_the_whole_run_name_their_statistic() {
     assert!(METRICS.iter().all(|name| !name.contains('<')));
@@ -42,7 +42,7 @@ fn metrics_of_the_whole_run_name_their_statistic() {
     assert!(SCOPED.contains(&"workload.<name>.size.<n>.slowdown.<stat>"));
 }
 
-/// Every leaf of a summary's JSON is explained, and every name that is explained is there.
+/// Every leaf of a summary's JSON is documented, and every documented name exists.
 #[test]
 fn the_summary_is_what_is_explained() {
     let star = Topology::star(3, &tier(Rate::from_gbps(8), Span::from_us(1)));
@@ -107,7 +107,7 @@ fn the_summary_is_what_is_explained() {
     assert_eq!(leaves, explained);
 }
 
-/// A series of every kind and quantity, all called "only".
+/// Returns a series of every kind and quantity, all with the name "only".
 fn every_series() -> Vec<SeriesPlan> {
     let series = |quantity: Quantity, question| SeriesPlan {
         name: "only".to_owned(),
@@ -130,7 +130,7 @@ fn every_series() -> Vec<SeriesPlan> {
 fn collect(path: &str, value: &serde_json::Value, leaves: &mut Vec<String>) {
     let Some(object) = value.as_object() else { return leaves.push(path.to_owned()) };
     for (key, value) in object {
-        // The list whose entries are declared one by one.
+        // This list is the one whose entries are declared individually.
         if let Some([job]) = value.as_array().map(Vec::as_slice).filter(|_| key == "jobs") {
             collect("jobs.0", job, leaves);
             continue;

@@ -1,4 +1,4 @@
-//! Ops that have not ended bound every latency, and the drain lets them end.
+//! Unfinished ops bound every latency, and the drain lets them end.
 
 use crate::support::Plan;
 use crate::support::{connection, plan, run, tier};
@@ -12,8 +12,7 @@ fn star(hosts: u32) -> crate::support::Topology {
     apus_fabric::Topology::star(hosts, &tier(Rate::from_gbps(100), Span::from_us(1)))
 }
 
-/// Each of four hosts writes 64 kB after 64 kB to the next one; the link of host 0 is down from 0.5 ms
-/// until `up`.
+/// Each of four hosts writes 64 kB at a time to the next host. The link of host 0 is down from 0.5 ms until `up`.
 fn broken_permutation(up: Time) -> Plan {
     let flows = (0..4).map(|from| connection(("swift", &[]), from, (from + 1) % 4, 64_000));
     let mut plan = plan(star(4), flows.collect(), Span::from_ms(20));
@@ -48,13 +47,13 @@ fn without_a_drain_an_op_that_waits_bounds_the_maximum() {
     assert_eq!(open.lower.count, latency.count + 4);
     assert_eq!(open.lower.max, Some(open.oldest_unfinished_us));
     assert_eq!((latency.max, latency.mean, open.upper.max), (None, None, None));
-    // Four of some 7000 ops are beyond every percentile but the 99.9th at most.
+    // Four of about 7000 ops exceed no percentile except possibly the 99.9th.
     assert!(latency.p50.is_some() && latency.p99.is_some(), "{latency:?}");
     assert_eq!(summary.measured.unfinished_ops, 4);
 }
 
-/// The link is up again after 19.5 ms: the ops that wait then end soon after it, or after the end of
-/// the measured phase.
+/// The link is up again after 19.5 ms. The ops that wait then end soon after it, or after the end of the
+/// measured phase.
 #[test]
 fn an_op_that_ends_in_the_drain_counts_with_its_whole_latency() {
     let mut plan = broken_permutation(ms(21));
@@ -77,7 +76,7 @@ fn a_drain_that_is_over_leaves_ops_unfinished() {
     assert!(open.oldest_unfinished_us > 24_400.0, "{open:?}");
 }
 
-/// The results of the run except the times of its ops.
+/// Returns the results of the run except the times of its ops.
 fn all_but_ops(summary: &Summary) -> Value {
     let mut json = serde_json::to_value(summary).expect("json");
     for key in ["op_latency_us", "drain", "work", "stalled"] {
@@ -120,7 +119,7 @@ fn a_drain_changes_no_number_but_those_of_ops() {
     assert_eq!(slowdown.unfinished(), 0);
 }
 
-/// One op at a time, all of equal latency: the ops that begin within the measured phase count.
+/// One op at a time, all with equal latency: the ops that begin within the measured phase count.
 #[test]
 fn ops_submitted_in_the_drain_do_not_count() {
     let flow = || vec![connection(("constant", &[("window", "100")]), 0, 1, 1000)];
@@ -147,7 +146,7 @@ fn long_flows_are_not_waited_for() {
     assert_eq!(latency.open.expect("of ops").lower.p50, Some(1000.0));
 }
 
-/// Two ops come at once and the flow has room for one: the other waits in the application.
+/// Two ops arrive at the same time, and the flow can accept one: the other one is queued in the application.
 #[test]
 fn ops_that_wait_for_room_are_unfinished_too() {
     let arrivals = [0, 0].map(|at| OpArrival { at: ms(at), size: Bytes::new(1_000_000_000) });
@@ -172,7 +171,8 @@ fn unfinished_ops_of_the_warm_up_are_counted_apart() {
     assert_eq!(summary.drain.ended_by, "complete");
 }
 
-/// Two ops of 1 GB after 1 ms: with a deadline of 0.5 ms both are late, with one of 1 s it is unknown.
+/// Two ops of 1 GB after 1 ms. With a deadline of 0.5 ms both are late; with a deadline of 1 s it is not
+/// known whether they are late.
 #[test]
 fn an_unfinished_op_is_late_once_its_deadline_is_over() {
     let late = |deadline| {

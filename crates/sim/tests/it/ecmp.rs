@@ -1,12 +1,14 @@
-//! Jobs over ECMP with one path per flow, beside the theory of balls in bins.
+//! Jobs over ECMP with one path per flow, compared with the theory of balls in bins.
 //!
-//! Each flow takes one of the equal paths at random. With fluid max-min sharing the last flow of a permutation takes k
-//! times as long as alone, k being the most flows on one link. E[k] is drawn here from balls in bins on the links of the
-//! tree. For m balls in m bins, for both directions of every leaf and pod, the formula m!/m^m [x^m] (sum over i <= j of
-//! x^i/i!)^m gives 2.96, 4.52 and 5.85 for fat trees of 4, 8 and 16 ports: a bit more, as it lets all flows leave their
-//! leaf. htsim has 3.2 and 5.4 for 4 and 16. The longer check (`APUS_ECMP=1`) has fat trees of 8 and 16 ports.
+//! Each flow takes one of the equal paths at random. With fluid max-min sharing, the last flow of a
+//! permutation takes k times as long as without other flows, where k is the maximum number of flows on one
+//! link. E[k] is drawn here from balls in bins on the links of the tree. For m balls in m bins, for both
+//! directions of every leaf and pod, the formula m!/m^m [x^m] (sum over i <= j of x^i/i!)^m gives 2.96, 4.52
+//! and 5.85 for fat trees of 4, 8 and 16 ports. This is slightly more, because it lets all flows leave their
+//! leaf. htsim has 3.2 and 5.4 for 4 and 16 ports. The longer check (`APUS_ECMP=1`) has fat trees of 8 and 16
+//! ports.
 
-// The longer check prints its numbers beside the theory.
+// The longer check prints its numbers next to the theory.
 #![allow(clippy::print_stdout)]
 
 use apus_jobs::collectives::{Algorithm, Collective};
@@ -26,7 +28,7 @@ fn fat_tree(k: u32) -> Topology {
     Topology::fat_tree(k, k / 2, &links, &links, &links).expect("fat tree")
 }
 
-/// A drawn order of ranks.
+/// Returns a random order of ranks.
 fn shuffled(ranks: u32, seed: u64) -> Vec<u32> {
     let mut random = SplitMix64::new(seed);
     let mut order: Vec<u32> = (0..ranks).collect();
@@ -40,9 +42,10 @@ fn with_seed(plan: Plan, seed: u64) -> Plan {
     Plan { seed, ..plan }
 }
 
-/// How many times as long a job of `packets` packets per rank takes on a fat tree as it sends them, apart from delays,
-/// which the theory does not have. They are what the ideal time, the critical path without other messages, has beyond the
-/// packets of its messages, `of_path`; if the NICs need longer than that path, it is of one message over six links.
+/// Returns the slowdown of a job of `packets` packets per rank on a fat tree: its time over the time in which
+/// it sends its packets, both without delays, which the theory does not have. The delays are the part of the
+/// ideal time (the critical path without other messages) beyond the packets of its messages, `of_path`. If
+/// the NICs need longer than that path, the delays are those of one message over six links.
 fn slowdown(k: u32, job: JobPlan, (packets, of_path): (u32, u32), seed: u64) -> f64 {
     let plan = with_seed(plan_on(fat_tree(k), vec![job], 0), seed);
     let summary = run(&plan);
@@ -55,7 +58,7 @@ fn slowdown(k: u32, job: JobPlan, (packets, of_path): (u32, u32), seed: u64) -> 
     (job.completion_us.expect("ends") - delays) / sending
 }
 
-/// Every rank sends `bytes` to the next one in a drawn cycle, so that none sends to itself.
+/// Every rank sends `bytes` to the next rank in a random cycle, so that no rank sends to itself.
 fn permutation(ranks: u32, bytes: u64, seed: u64) -> JobPlan {
     let order = shuffled(ranks, seed);
     let mut programs: Vec<_> = (0..ranks).map(|rank| ProgramBuilder::new(rank, ranks)).collect();
@@ -75,7 +78,7 @@ fn collective(algorithm: Algorithm, ranks: u32, bytes: u64, placed: Vec<u32>) ->
     JobPlan { collective: Some(collective), ..JobPlan::new("job", graph, hosts) }
 }
 
-/// Most flows on a link if each flow takes a drawn path of the fat tree.
+/// Returns the maximum number of flows on a link if each flow takes a random path of the fat tree.
 fn most_on_a_link(k: u32, flows: impl Iterator<Item = (u32, u32)>, random: &mut SplitMix64) -> f64 {
     let half = k / 2;
     let mut loads = std::collections::BTreeMap::new();
@@ -100,7 +103,7 @@ fn most_on_a_link(k: u32, flows: impl Iterator<Item = (u32, u32)>, random: &mut 
     f64::from(most)
 }
 
-/// E[k] of permutations, drawn a thousand times.
+/// Returns E[k] of permutations, from a thousand random ones.
 fn theory(k: u32) -> f64 {
     let ranks = k * k * k / 4;
     let mut random = SplitMix64::new(1);
@@ -116,7 +119,7 @@ fn mean(values: impl Iterator<Item = f64>) -> f64 {
     all.iter().sum::<f64>() / all.len() as f64
 }
 
-/// The mean slowdown of permutations is E[k] within a tenth, and E[k] is near that of the formula, from below.
+/// The mean slowdown of permutations is within a tenth of E[k], and E[k] is slightly below the formula.
 fn check_permutation(k: u32, formula: f64, packets: u32, seeds: u64) {
     let (ranks, expected) = (k * k * k / 4, theory(k));
     assert!((0.85..1.02).contains(&(expected / formula)), "k = {k}: {expected}, formula {formula}");
@@ -129,8 +132,8 @@ fn check_permutation(k: u32, formula: f64, packets: u32, seeds: u64) {
     assert!((found / expected - 1.0).abs() < 0.1, "k = {k}: {found}, theory {expected}");
 }
 
-/// In the order of ranks one flow leaves a leaf; in a drawn order each step of the ring waits for the slowest flow, as that
-/// of a permutation.
+/// With ranks in order, one flow leaves a leaf. With ranks in random order, each step of the ring waits for
+/// the slowest flow, as in a permutation.
 fn check_ring(k: u32, block: u32, seeds: u64) {
     let (ranks, expected) = (k * k * k / 4, theory(k));
     let (bytes, packets) = (u64::from(ranks) * u64::from(block) * 4096, (ranks - 1) * block);
@@ -147,8 +150,8 @@ fn check_ring(k: u32, block: u32, seeds: u64) {
     assert!((drawn / expected - 1.0).abs() < 0.15, "k = {k}: {drawn}, theory {expected}");
 }
 
-/// All messages at once: the fullest link, of N - 1 flows in the mean if every rank has as many. For L leaves of m hosts
-/// it has about 1 + sqrt(2 ln(2 L m) / (N - m)) of it.
+/// All messages at the same time: the link with the most flows decides, where the mean is N - 1 flows if
+/// every rank has as many. With L leaves of m hosts it has about 1 + sqrt(2 ln(2 L m) / (N - m)) of the mean.
 fn check_all_to_all(k: u32, block: u32, seeds: u64) {
     let ranks = k * k * k / 4;
     let mut random = SplitMix64::new(2);

@@ -27,7 +27,7 @@ fn on_a_star(job: JobPlan) -> Plan {
     Plan { ends_with_ops: true, ..plan_on(star, vec![job], 84) }
 }
 
-/// Lengths of the measured phase and of the job, in us.
+/// Returns the lengths of the measured phase and of the job, in us.
 fn lengths(plan: &Plan) -> (f64, f64) {
     let summary = run(plan);
     let job = job_of(&summary).completion_us.expect("it ends");
@@ -43,7 +43,8 @@ fn a_computation_after_the_last_message_counts() {
     assert!((measured - job).abs() < 1e-6, "{measured} {job}");
 }
 
-/// Samples every 100 us, as long as a step: the last one is at the end of the step in which the job ends.
+/// Samples every 100 us, with steps of the same length: the last sample is at the end of the step in which
+/// the job ends.
 #[test]
 fn a_sample_at_the_end_of_the_last_step_does_not_prolong_the_run() {
     let mut plan = on_a_star(message_then_computation(Span::from_us(500)));
@@ -57,15 +58,15 @@ fn a_sample_at_the_end_of_the_last_step_does_not_prolong_the_run() {
     assert!((5..=6).contains(&samples), "{samples} samples in 587 us");
 }
 
-/// The last acknowledgement comes after the end of the job.
+/// The last acknowledgement arrives after the end of the job.
 #[test]
 fn the_acknowledgement_of_the_last_message_counts() {
     let (measured, job) = lengths(&on_a_star(message_then_computation(Span::from_ps(1))));
     assert!(measured > job + 1.0, "{measured} {job}");
 }
 
-/// The receiver takes the message in for 1 s, as G is 1 us per byte: the receive ends after L + (s-1)G and o at both ends. L is
-/// longer than the fabric needs for a packet.
+/// The receiver handles the message for 1 s, because G is 1 us per byte: the receive ends after L + (s-1)G
+/// and o at both ends. L is longer than the time that the fabric needs for a packet.
 #[test]
 fn the_receive_of_a_loggops_host_counts() {
     let us = Span::from_us;

@@ -1,4 +1,4 @@
-//! Faults of links whose times overlap, and what is said of them.
+//! Faults of links that overlap in time, and their results.
 
 use apus_sim::Watch;
 use apus_sim::measure::PortGroup;
@@ -18,13 +18,13 @@ fn incast(faults: Vec<Fault>) -> Plan {
     Plan { faults, ..plan(star, flows, Span::from_ms(1)) }
 }
 
-/// A fault of the link from the switch to host 3, between these times in microseconds.
+/// Returns a fault of the link from the switch to host 3, between these times in microseconds.
 fn fault(kind: FaultKind, from: u64, until: u64) -> Fault {
     let [at, until] = [from, until].map(|us| Time::ZERO + Span::from_us(us));
     Fault { port: PortId::new(7), at, until, kind }
 }
 
-/// A fault ends at its own end: not at that of another one of the same link, which began before or after it.
+/// A fault ends at its own end, not at the end of another fault of the same link that began before or after it.
 #[test]
 fn the_end_of_a_fault_does_not_end_another_one() {
     for (first, second) in [((0, 2_000), (100, 200)), ((0, 200), (100, 2_000))] {
@@ -43,8 +43,8 @@ fn the_end_of_a_fault_does_not_end_another_one() {
     assert!(ended > 50.0, "{ended} Gb/s, although both have ended after 300 us");
 }
 
-/// The last link carries 15 Gb/s throughout the measured phase: 0.15 of its rate, whether the fault has ended
-/// when results are made or not, and whichever part has the link.
+/// The last link carries 15 Gb/s throughout the measured phase, 0.15 of its rate. This does not depend on
+/// whether the fault has ended when the results are computed, or on the part that has the link.
 #[test]
 fn utilisation_of_a_slow_link_is_that_of_its_configured_rate() {
     for until in [1_000, 2_000] {
@@ -76,7 +76,7 @@ fn utilisation_of_a_slow_link_is_that_of_its_configured_rate() {
     }
 }
 
-/// The packet in service is lost although the link is up again before its last bit would leave.
+/// The packet in service is lost even if the link is up again before its last bit would leave.
 #[test]
 fn a_short_failure_has_cost_the_packet_in_service_too() {
     let at = Time::ZERO + Span::from_us(100);
@@ -94,7 +94,7 @@ fn a_short_failure_has_cost_the_packet_in_service_too() {
     assert_eq!(lost.iter().map(|lost| lost.unwrap()).sum::<u64>(), all, "{lost:?}");
 }
 
-/// A run in which nothing arrives any more ends at the same time whether it is recorded or not.
+/// A run in which no more packets arrive ends at the same time whether it is recorded or not.
 #[test]
 fn a_recorded_run_without_progress_ends_where_others_do() {
     let mut plan = incast(vec![fault(FaultKind::Down, 130, 1_000_000)]);
@@ -113,7 +113,7 @@ fn a_recorded_run_without_progress_ends_where_others_do() {
     }
 }
 
-/// A packet whose last bit leaves at the very end of a loss is lost, and counts for it.
+/// A packet whose last bit leaves at the very end of a loss fault is lost, and counts for that fault.
 #[test]
 fn the_last_packet_of_a_loss_counts() {
     let star = Topology::star(2, &tier(Rate::from_gbps(100), Span::from_us(1)));

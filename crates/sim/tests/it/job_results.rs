@@ -10,7 +10,8 @@ use apus_units::{HostId, Rate, Span};
 use crate::jobs::{collective, hosts, job_of, near, star};
 use crate::support::{Simulation, run};
 
-/// The chain that ends a ring is of 14 messages, one after the other, each 87.5296 us without anything in its way.
+/// The chain that determines the end of a ring has 14 messages, one after the other, each of 87.5296 us
+/// without other traffic.
 #[test]
 fn the_critical_path_of_a_ring_is_its_messages_one_after_the_other() {
     let summary = run(&star(collective(Algorithm::RingAllReduce, 8, 8 << 20), 8, 0));
@@ -24,7 +25,7 @@ fn the_critical_path_of_a_ring_is_its_messages_one_after_the_other() {
     }
 }
 
-/// Computations of a stream take place one after the other, whatever depends on what.
+/// Computations of a stream run one after the other, independent of their dependencies.
 #[test]
 fn the_computations_of_the_busiest_stream_are_a_lower_bound() {
     let us = Span::from_us;
@@ -40,7 +41,8 @@ fn the_computations_of_the_busiest_stream_are_a_lower_bound() {
     assert!(near(job.slowdown.expect("slowdown"), 1.0), "{job:?}");
 }
 
-/// Each of four ranks of a host sends 1 MiB to each other one: three times 20.97152 us at 400 Gb/s, and a delay of 1 us.
+/// Each of four ranks of a host sends 1 MiB to every other rank: three times 20.97152 us at 400 Gb/s, and a
+/// delay of 1 us.
 #[test]
 fn the_bytes_of_the_busiest_rank_within_its_host_are_a_lower_bound() {
     let job = collective(Algorithm::AllToAllDirect, 4, 4 << 20);
@@ -53,8 +55,9 @@ fn the_bytes_of_the_busiest_rank_within_its_host_are_a_lower_bound() {
     assert!(near(job.completion_us.expect("ends"), 3.0 * 20.971_52 + 1.0), "{job:?}");
 }
 
-/// Ranks 1 and 2 send 1 MiB each to rank 0 at the same time. Its link holds up both: a message takes 87.5296 us alone, and
-/// the other one has 1 MiB with 256 headers, 85.1968 us at 100 Gb/s. Rank 0 computes for 3 us when both are there.
+/// Ranks 1 and 2 send 1 MiB each to rank 0 at the same time. The link of rank 0 delays both: one message
+/// alone takes 87.5296 us, and the other one has 1 MiB with 256 headers, 85.1968 us at 100 Gb/s. Rank 0
+/// computes for 3 us when both have arrived.
 #[test]
 fn a_message_that_is_held_up_is_named_with_the_link_that_did_it() {
     let mut programs: Vec<_> = (0..3).map(|rank| ProgramBuilder::new(rank, 3)).collect();
@@ -134,8 +137,8 @@ fn the_table_of_operations_has_peers_sizes_and_times_and_a_note_of_what_it_omits
     );
 }
 
-/// A step of two copies of a small model ends in the simulator as in the model without a fabric, if packets are never in
-/// each other's way: the last part is the gradients of the first layer.
+/// A step of two copies of a small model ends at the same time in the simulator as in the model without a
+/// fabric, if packets never delay each other. The last part is the gradients of the first layer.
 #[test]
 fn a_training_step_ends_with_the_gradients_of_its_first_layer() {
     let mut model = MODELS[0];

@@ -1,4 +1,4 @@
-//! Jobs: closed forms, times of messages by hand, and equal results for any number of threads.
+//! Jobs: closed forms, times of messages computed by hand, and equal results for any number of threads.
 
 use apus_jobs::collectives::{Algorithm, Collective};
 use apus_jobs::{Done, Graph, Op, ProgramBuilder};
@@ -12,7 +12,7 @@ use apus_units::{HostId, Rate, Span};
 use crate::support::{Plan, Simulation, Topology, fingerprint, run, tier};
 use apus_algorithms::build;
 
-/// Each rank on the host of its number, of a star at 100 Gb/s with links of 1 us.
+/// Places each rank on the host of its number, in a star at 100 Gb/s with links of 1 us.
 pub(crate) fn star(job: JobPlan, hosts: u32, control: u32) -> Plan {
     let links = tier(Rate::from_gbps(100), Span::from_us(1));
     plan_on(Topology::star(hosts, &links), vec![job], control)
@@ -54,9 +54,9 @@ pub(crate) fn near(found: f64, expected: f64) -> bool {
     (found - expected).abs() < 1e-6
 }
 
-/// Packets of 4096 B with headers of 64 B over two links: a message of m bytes takes 2 us + (m + m/64) * 80 ps +
-/// 332.8 ns. Ring: 14 messages of 1 MiB; halving-doubling: two each of 4, 2 and 1 MiB; pairwise: 7 of 1 MiB; direct: the
-/// packets of 7 MiB behind each other.
+/// Packets of 4096 B with headers of 64 B over two links: a message of m bytes takes 2 us + (m + m/64) * 80
+/// ps + 332.8 ns. Ring: 14 messages of 1 MiB; halving-doubling: two each of 4, 2 and 1 MiB; pairwise: 7 of 1
+/// MiB; direct: the packets of 7 MiB one after the other.
 #[test]
 fn collectives_take_their_closed_forms_with_acknowledgements_of_length_zero() {
     for (algorithm, us) in [
@@ -97,14 +97,16 @@ fn collectives_are_within_two_percent_of_their_closed_forms_and_never_below() {
             let job = job_of(&summary);
             let slowdown = job.slowdown.expect("slowdown");
             assert_eq!(job.ideal_source, Some("closed form"));
-            // Both directions of all links are busy without a pause, so acknowledgements take 2.02 % of them. They
-            // also delay packets, so that packets of several ranks meet at a receiver: at most 8 of 332.8 ns.
+            // Both directions of all links are busy without a pause, so acknowledgements take 2.02 % of them.
+            // They also delay packets, so that packets of several ranks meet at a receiver: at most 8 of
+            // 332.8 ns.
             let met = 8.0 * 0.3328 / job.ideal_us.expect("closed form");
             let most = match algorithm {
                 Algorithm::AllToAllDirect => 1.0 + 84.0 / 4160.0 + met,
-                // The form is a bound: a rank that takes no part in the first step is ahead of the others, and what it sends takes
-                // turns with their first step. Then a rank has a message of the next step to send, or to take, beside the one
-                // that others wait for, which takes twice as long at most.
+                // The form is a bound. A rank that takes no part in the first step is ahead of the other
+                // ranks, and its packets alternate with those of their first step. Such a rank then sends or
+                // receives a message of the next step next to the message for which the other ranks wait,
+                // which takes twice as long at most.
                 Algorithm::HalvingDoubling if !ranks.is_power_of_two() => 2.0,
                 _ => 1.02,
             };
@@ -113,9 +115,9 @@ fn collectives_are_within_two_percent_of_their_closed_forms_and_never_below() {
     }
 }
 
-/// Rank 0 sends to ranks 1 and 2, rank 1 passes the message on to rank 3. A message has 8 packets of 332.8 ns.
-/// Sequential: rank 1 has it after 9 packets and 2 us, rank 3 after 9 packets and 2 us more. Interleaved: the packets to
-/// ranks 1 and 2 take turns, so the last one to rank 1 is the 15th of rank 0.
+/// Rank 0 sends to ranks 1 and 2; rank 1 passes the message on to rank 3. A message has 8 packets of 332.8
+/// ns. Sequential: rank 1 has it after 9 packets and 2 us, rank 3 after 9 packets and 2 us more. Interleaved:
+/// the packets to ranks 1 and 2 alternate, so the last packet to rank 1 is the 15th of rank 0.
 #[test]
 fn a_broadcast_takes_its_closed_form_if_messages_leave_one_at_a_time() {
     let broadcast = |order| {
@@ -133,9 +135,10 @@ fn a_broadcast_takes_its_closed_form_if_messages_leave_one_at_a_time() {
     assert!(near(ideal, sequential), "{ideal}");
 }
 
-/// Rank 0 sends 5096 B to each of two ranks, in packets of 4160 B and 1064 B. Sequential: 2 * 5224 B leave, and the last packet waits
-/// on its second link for the first one of its message: 4160 B more. Interleaved: both first packets leave, then both last ones, and
-/// the last one waits less: it has the 12480 B of three first packets before it. At least it takes its own 1064 B on that link.
+/// Rank 0 sends 5096 B to each of two ranks, in packets of 4160 B and 1064 B. Sequential: 2 * 5224 B leave,
+/// and on its second link the last packet waits for the first packet of its message: 4160 B more.
+/// Interleaved: both first packets leave, then both last packets, and the last one waits less: 12480 B of
+/// three first packets precede it. It takes at least its own 1064 B on that link.
 #[test]
 fn the_short_last_packet_of_a_broadcast_may_follow_one_of_another_message() {
     for (order, packets, least) in [
@@ -151,9 +154,9 @@ fn the_short_last_packet_of_a_broadcast_may_follow_one_of_another_message() {
     }
 }
 
-/// 6096 B in packets of 4160 B and 2064 B over links of 100, 40, 40 and 100 Gb/s: the first packet takes 332.8 ns, the last one follows
-/// it on the slow links, 832 ns and 412.8 ns each, and finds the last link free: the first one needs 332.8 ns there. Over a last
-/// link of 10 Gb/s, both packets follow each other.
+/// 6096 B in packets of 4160 B and 2064 B over links of 100, 40, 40 and 100 Gb/s. The first packet takes
+/// 332.8 ns. The last packet follows it on the slow links (832 ns and 412.8 ns each) and finds the last link
+/// free, where the first packet needs 332.8 ns. Over a last link of 10 Gb/s, both packets follow each other.
 #[test]
 fn a_short_last_packet_does_not_wait_on_a_fast_link_behind_a_slow_one() {
     for (last, ns) in [
@@ -181,9 +184,9 @@ fn a_short_last_packet_does_not_wait_on_a_fast_link_behind_a_slow_one() {
     }
 }
 
-/// The packets of four leaves with a host each go up to 64 spines, in most seeds over links of their own: three messages of 1 MB at
-/// once, at 33 Gb/s each, do not notice that uplinks have 40 Gb/s. One after the other they would take 80 us of NIC each and
-/// 120 us more for the last one.
+/// The packets of four leaves with a host each go up to 64 spines, in most seeds over links of their own.
+/// Three messages of 1 MB at the same time, at 33 Gb/s each, are not limited by uplinks of 40 Gb/s. One after
+/// the other, they would take 80 us each at the NIC, and 120 us more for the last one.
 #[test]
 fn messages_sent_at_once_may_take_slow_uplinks_of_their_own() {
     let (edge, up) = [100, 40].map(|gbps| tier(Rate::from_gbps(gbps), Span::from_us(1))).into();
@@ -202,8 +205,9 @@ fn messages_sent_at_once_may_take_slow_uplinks_of_their_own() {
     assert!(fastest < 3.0 * 80.0 * 1.1, "{fastest}");
 }
 
-/// Two messages of one packet, the second after the first is done. A packet takes 332.8 ns per link and the two links
-/// 2 us; so does the news of a delivery, and an acknowledgement takes 6.72 ns per link more.
+/// Two messages of one packet; the second one starts when the first one is done. A packet takes 332.8 ns per
+/// link, and 2 us for the two links. The notice of a delivery also takes 2 us; an acknowledgement takes 6.72
+/// ns per link more.
 #[test]
 fn the_next_operation_starts_when_the_setting_says_that_a_send_is_done() {
     let arrives = 2.0 * 0.3328 + 2.0;
@@ -230,8 +234,8 @@ fn the_next_operation_starts_when_the_setting_says_that_a_send_is_done() {
     }
 }
 
-/// 1 MB at 400 Gb/s within a host takes 20 us, and its delay 1 us. Rank 0 sends to 1 and 2, one after the other; both
-/// send to rank 3, which takes 1 MB at a time.
+/// Within a host, 1 MB at 400 Gb/s takes 20 us, and its delay is 1 us. Rank 0 sends to 1 and 2, one after the
+/// other; both send to rank 3, which receives 1 MB at a time.
 #[test]
 fn ranks_of_a_host_have_a_network_of_their_own() {
     let mut programs: Vec<_> = (0..4).map(|rank| ProgramBuilder::new(rank, 4)).collect();
@@ -259,7 +263,7 @@ fn ranks_of_a_host_have_a_network_of_their_own() {
     assert!(refused.contains("ranks 0 and 1 are both on host 0"), "{refused}");
 }
 
-/// Rank 0 sends messages of 2^40 B, of which each takes 278 years at 1 kb/s, longer than any time here.
+/// Rank 0 sends messages of 2^40 B. Each takes 278 years at 1 kb/s, longer than any time here.
 #[test]
 fn messages_are_bounded_and_sums_of_their_times_do_not_wrap() {
     let graph = |bytes: u64| {
@@ -294,7 +298,7 @@ fn messages_are_bounded_and_sums_of_their_times_do_not_wrap() {
     }
 }
 
-/// Each rank computes for 5 us and then gives a packet to the other: 5 + 2.6656 us per iteration.
+/// Each rank computes for 5 us and then sends a packet to the other one: 5 + 2.6656 us per iteration.
 #[test]
 fn iterations_and_the_time_of_ranks_add_up() {
     let mut collective = Collective::new(Algorithm::AllToAllDirect, 2, 2 * 4096);
@@ -326,7 +330,8 @@ fn operations_that_cannot_end_and_messages_without_receive_are_named() {
     assert_eq!(job.leftover, ["rank 1: 100 B from rank 0, tag 7"]);
 }
 
-/// Messages that match, in an order in which they can run; each operation waits for some created before it.
+/// Returns matching messages in an order in which they can run; each operation waits for operations that were
+/// created before it.
 pub(crate) fn random_job(seed: u64) -> JobPlan {
     let mut random = SplitMix64::new(seed);
     let mut below = |n: u64| random.below(n);
@@ -394,8 +399,8 @@ fn five_hundred_random_jobs_are_the_same_for_any_threads_and_never_below_the_cri
     }
 }
 
-/// A job whose sends are done when their last byte has left is done before its last acknowledgement arrives. Its run
-/// ends with that acknowledgement, so that no op of the transport is cut off.
+/// A job whose sends are done when their last byte has left is done before its last acknowledgement arrives.
+/// Its run ends with that acknowledgement, so that no op of the transport is cut off.
 #[test]
 fn a_run_that_ends_with_random_jobs_has_no_unfinished_op_for_any_meaning_of_done() {
     let links = tier(Rate::from_gbps(100), Span::from_us(1));
@@ -427,8 +432,8 @@ fn jobs_share_the_fabric() {
     }
 }
 
-/// Ranks 0 and 2 share a host, and so do 1 and 3, so that all of a ring of four leaves its host: each NIC carries twice 6 of 4
-/// shares of 1 MiB, in packets of 4160 B for 4096 B.
+/// Ranks 0 and 2 share a host, and so do ranks 1 and 3, so all messages of a ring of four ranks leave their
+/// host. Each NIC carries twice 6 of 4 shares of 1 MiB, in packets of 4160 B for 4096 B.
 #[test]
 fn the_ideal_time_of_ranks_that_share_a_nic_is_that_of_its_bytes() {
     let job = collective(Algorithm::RingAllReduce, 4, 4 << 20);

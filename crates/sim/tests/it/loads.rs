@@ -7,7 +7,7 @@ use crate::support::{connection, plan, run, tier};
 use apus_sim::plan::{Load, OpArrival};
 use apus_units::{Bytes, Rate, Span, Time};
 
-/// A window that is never reached: the network alone decides.
+/// A congestion window that is never reached: only the network limits the flow.
 const WIDE: (&str, &[(&str, &str)]) = ("constant", &[("window", "1000")]);
 
 fn star(hosts: u32) -> Topology {
@@ -35,8 +35,8 @@ fn an_op_of_an_open_loop_comes_at_its_time_and_takes_a_round_trip() {
     }
 }
 
-/// With room for one op, the second of two that come together waits for the first: its latency
-/// counts from when it came, twice the first's.
+/// If the flow can accept one op, the second of two ops that arrive together waits for the first one. Its
+/// latency counts from its arrival and is twice that of the first op.
 #[test]
 fn an_op_that_waits_for_room_counts_from_when_it_came() {
     let mut plan = plan(star(2), vec![open(0, 1, &[(0, 1000), (0, 1000)])], Span::from_us(100));
@@ -47,9 +47,9 @@ fn an_op_that_waits_for_room_counts_from_when_it_came() {
     assert!((second - 2.0 * first).abs() < 1e-6, "{first} {second}");
 }
 
-/// Three workers, requests and answers of one packet: an answer has arrived after four links each
-/// way of 1 us in all two each, so a round takes at least 4 us, and a little more for the packets
-/// that share the master's link.
+/// Three workers with requests and answers of one packet. An answer has arrived after two links in each
+/// direction, four links of 1 us in all. A round therefore takes at least 4 us, and slightly more for the
+/// packets that share the master's link.
 #[test]
 fn the_next_round_begins_when_the_last_answer_has_arrived() {
     let load = Load::Round { request: Bytes::new(100), answer: Bytes::new(1000), group: 7 };
@@ -60,7 +60,7 @@ fn the_next_round_begins_when_the_last_answer_has_arrived() {
     plan.drain = Span::from_us(100);
     let summary = run(&plan);
     let latency = summary.op_latency_us;
-    // A request of 164 B (13.12 ns) and an answer of 1064 B, each over two links; the request's
+    // A request of 164 B (13.12 ns) and an answer of 1064 B, each over two links. The request's
     // acknowledgement leaves the worker before the answer.
     let least = 4.0 + 2.0 * 0.013_12 + 0.006_72 + 2.0 * 0.085_12;
     assert!((latency.min.expect("ops") - least).abs() < 1e-6, "{:?}", latency.min);

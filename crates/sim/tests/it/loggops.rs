@@ -1,4 +1,5 @@
-//! Jobs on hosts of the LogGOPS model: the times of the model on a fabric that is faster, and those of the fabric otherwise.
+//! Jobs on hosts of the LogGOPS model: on a faster fabric they have the times of the model, otherwise those
+//! of the fabric.
 
 use apus_jobs::loggops::{self, Parameters};
 use apus_jobs::{Action, Done, Graph, Op, ProgramBuilder};
@@ -18,14 +19,15 @@ fn modelled(job: JobPlan, (rate, delay): (Rate, Span), parameters: Parameters) -
     plan
 }
 
-/// Ranks with a host each.
+/// Returns random ranks with a host each.
 fn random(seed: u64) -> JobPlan {
     let job = random_job(seed);
     let ranks = job.graph.ranks();
     JobPlan { hosts: hosts(ranks).collect(), local: None, ..job }
 }
 
-/// The fabric carries a message in a few nanoseconds. Times of the model alone are checked against LogGOPSim's own.
+/// The fabric carries a message in a few nanoseconds. The times of the model alone are checked against
+/// LogGOPSim's own results elsewhere.
 #[test]
 fn random_jobs_take_the_times_of_the_model_on_a_fast_fabric_for_any_threads() {
     let fast = (Rate::from_gbps(100_000), Span::from_ns(1));
@@ -75,8 +77,9 @@ fn pair(bytes: u64) -> JobPlan {
     JobPlan::new("pair", Graph::new(programs.collect()).expect("graph"), hosts(2))
 }
 
-/// A message of 1000 B holds stream 0 of its receiver from 4 us to 11.494 us (L = 2.5 us, o = 1.5 us, G = 6 ns). A computation of
-/// 5 us on stream 1 ends meanwhile; the receive behind it ends at once, so that the job takes 5 us and the second computation.
+/// A message of 1000 B holds stream 0 of its receiver from 4 us to 11.494 us (L = 2.5 us, o = 1.5 us, G = 6
+/// ns). A computation of 5 us on stream 1 ends in the meantime. The receive that depends on it ends at once,
+/// so the job takes 5 us and the second computation.
 #[test]
 fn a_receive_of_a_message_that_is_being_taken_in_does_not_wait_for_the_stream() {
     let us = Span::from_us;
@@ -99,7 +102,8 @@ fn a_receive_of_a_message_that_is_being_taken_in_does_not_wait_for_the_stream() 
     assert!(ideal <= time + 1e-6, "{job:?}");
 }
 
-/// Messages of a Chakra trace have stream 3, which nothing else uses: the job has one stream, and its ideal time all of the host's costs.
+/// Messages of a Chakra trace have stream 3 to themselves. The job has one stream, and its ideal time
+/// includes all costs of the host.
 #[test]
 fn messages_on_one_stream_have_the_ideal_time_of_one_stream_whatever_its_number() {
     let mut programs: Vec<_> = (0..2).map(|rank| ProgramBuilder::new(rank, 2)).collect();
@@ -116,8 +120,8 @@ fn messages_on_one_stream_have_the_ideal_time_of_one_stream_whatever_its_number(
     assert!((ideal - time).abs() < 1e-6, "{job:?}");
 }
 
-/// A message of 1 MiB takes 87.5296 us on two links of 1 us at 100 Gb/s in packets of 4096 B and 64 B, and o at each end;
-/// L and G are smaller. The computation before takes 5 us.
+/// A message of 1 MiB takes 87.5296 us on two links of 1 us at 100 Gb/s in packets of 4096 B and 64 B, and o
+/// at each end; L and G are smaller. The computation before it takes 5 us.
 #[test]
 fn a_fabric_that_is_slower_than_the_model_sets_the_time() {
     let us = Span::from_us;
@@ -134,7 +138,7 @@ fn a_fabric_that_is_slower_than_the_model_sets_the_time() {
     let expected = 5.0 + 3.0 + 87.5296 + 3.0;
     assert!((job.completion_us.expect("ends") - expected).abs() < 1e-6, "{job:?}");
     assert!((job.ideal_us.expect("ideal") - expected).abs() < 1e-6, "{job:?}");
-    // Rank 0 computes for 5 us; rank 1 does nothing. Both handle the message for 3 us at least.
+    // Rank 0 computes for 5 us; rank 1 computes nothing. Both handle the message for at least 3 us.
     assert!((job.compute_us - 2.5).abs() < 1e-6, "{job:?}");
     assert!(job.send_us >= 3.0 && job.send_us + job.compute_us <= expected, "{job:?}");
 }
@@ -176,8 +180,8 @@ fn a_job_that_takes_longer_than_its_run_has_not_ended() {
     }
 }
 
-/// A message to the rank itself takes no time on a fabric, so a chain of four ranks with computations has the times of the
-/// model, and 87.5296 us (see above) for each of its three messages of 1 MiB.
+/// A message to the rank itself takes no time on a fabric. A chain of four ranks with computations therefore
+/// has the times of the model, and 87.5296 us (see above) for each of its three messages of 1 MiB.
 #[test]
 fn without_times_of_the_model_hosts_add_nothing_to_the_fabric() {
     let none = Span::ZERO;
@@ -223,7 +227,7 @@ fn without_times_of_the_model_hosts_add_nothing_to_the_fabric() {
     assert!((found - expected).abs() < 1e-6, "{found}, not {expected}");
 }
 
-/// Whichever comes first, a send waits by the size of its own message.
+/// Whether the message or the receive comes first, a send waits according to the size of its own message.
 #[test]
 fn a_receive_of_another_size_ends_once() {
     for (bytes, expected) in [(10, 100_000), (70_000, 10)] {

@@ -1,4 +1,4 @@
-//! Metrics of parts of a run, against numbers by hand.
+//! Metrics of parts of a run, compared with numbers computed by hand.
 //!
 //! Links of 8 Gb/s: a data packet of 1064 B takes 1.064 us, an acknowledgement of 84 B takes 84 ns.
 
@@ -15,14 +15,14 @@ use apus_units::{Bytes, ClassId, PortId, Rate, Span, Time};
 
 type Settings = (&'static str, &'static [(&'static str, &'static str)]);
 
-/// A window that nothing but the op's size limits.
+/// A congestion window that only the size of the op limits.
 const WIDE: Settings = ("constant", &[("window", "1000")]);
 
 fn star(hosts: u32) -> Topology {
     Topology::star(hosts, &tier(Rate::from_gbps(8), Span::from_us(1)))
 }
 
-/// One op of `size` at 0.
+/// Returns one op of `size` at time 0.
 fn one_op(from: u32, to: u32, size: u64, workload: Option<u32>) -> ConnectionPlan {
     let arrival = OpArrival { at: Time::ZERO, size: Bytes::new(size) };
     let plan = connection(WIDE, from, to, 1);
@@ -44,10 +44,10 @@ fn near(measured: Option<f64>, expected: f64) {
     assert!((measured / expected - 1.0).abs() < 1e-3, "{measured} instead of {expected}");
 }
 
-/// Two ops of 100 packets share the link to host 2. The first packet reaches the switch after 2.064
-/// us, 200 packets follow each other, 1 us and an acknowledgement (2.168 us) later the last is done:
-/// 218.032 us, the other op a packet earlier. The base RTT is 6.296 us, so alone an op takes
-/// 112.696 us.
+/// Two ops of 100 packets share the link to host 2. The first packet reaches the switch after 2.064 us, 200
+/// packets follow each other, and 1 us and an acknowledgement (2.168 us) later the last op is done: at
+/// 218.032 us. The other op is done a packet earlier. The base RTT is 6.296 us, so an op without other
+/// traffic takes 112.696 us.
 #[test]
 fn two_ops_share_a_link() {
     let connections = vec![one_op(0, 2, 100_000, Some(0)), one_op(1, 2, 100_000, Some(0))];
@@ -86,7 +86,7 @@ fn a_flow_without_a_window_has_no_window_in_its_summary() {
     assert_eq!((windows.count, windows.mean, windows.p50), (0, None, None));
 }
 
-/// What belongs to no named workload counts in none; the whole counts everything.
+/// Packets outside named workloads count in no workload; the whole run counts everything.
 #[test]
 fn each_workload_has_its_own_numbers() {
     let connections = vec![
@@ -100,7 +100,7 @@ fn each_workload_has_its_own_numbers() {
     assert_eq!(summary.measured.ops, 3);
     let (small, middle) = (of(&summary, "small"), of(&summary, "middle"));
     assert_eq!((small.ops, middle.ops), (1, 1));
-    // One packet there and an acknowledgement back; four more packets behind the first.
+    // One packet and its acknowledgement; then four more packets behind the first one.
     near(small.op_latency_us.max, 6.296);
     near(middle.op_latency_us.max, 6.296 + 4.0 * 1.064);
     near(small.fabric_rtt_us.mean, 6.296);
@@ -132,11 +132,11 @@ fn ranges_of_sizes_hold_their_start_and_not_their_end() {
     let counts: Vec<u64> = all.size.values().map(|size| size.slowdown.count).collect();
     assert_eq!(counts, [2, 2]);
     near(all.size["1"].slowdown.max, 1.0);
-    // A packet of 1 kB alone.
+    // A single packet of 1 kB.
     near(all.size["0"].op_latency_us.min, 6.296);
 }
 
-/// Swift §3.5 without scaling: the target of every acknowledgement is the base target.
+/// Swift §3.5 without scaling: the target delay of every acknowledgement is the base target.
 #[test]
 fn swift_3_5_target_as_the_algorithm_shows_it() {
     let swift: Settings =
@@ -177,10 +177,10 @@ fn naming_workloads_changes_nothing_else_and_threads_do_not_matter() {
     assert!(of(&one, "all").ops > 10);
 }
 
-/// Two classes from host 0 and host 1 to host 2, in windows of 250 us from 0 on. Class "b" carries an
-/// op of 100 packets of 1064 B: 106400 B within the first window, 42.6 % of its 250 000 B. Class "a"
-/// may hold one packet; of the two of its op that arrive back to back behind another's, one at least
-/// is lost.
+/// Two classes from host 0 and host 1 to host 2, in time windows of 250 us from 0 onwards. Class "b" carries
+/// an op of 100 packets of 1064 B: 106400 B within the first window, 42.6 % of its 250 000 B. Class "a" may
+/// hold one packet. Its op has two packets that arrive back to back behind a packet of the other class, so at
+/// least one of them is lost.
 #[test]
 fn classes_of_a_port_are_counted_by_window() {
     let small = ClassConfig { limit: Bytes::new(1064), ..ClassConfig::default() };
@@ -193,7 +193,7 @@ fn classes_of_a_port_are_counted_by_window() {
     plan.measures.classes = vec!["a".to_owned(), "b".to_owned()];
     // Link 2 leads from host 2 to the switch: its port back is number 5.
     let group = PortGroup { name: "edge".to_owned(), ports: vec![PortId::new(5)] };
-    // Nothing goes to host 3, whose link's port back is number 7.
+    // No packet goes to host 3, whose link has port number 7 in the direction back.
     let two = PortGroup { name: "two".to_owned(), ports: vec![PortId::new(5), PortId::new(7)] };
     plan.measures.groups = vec![group, two];
     plan.measures.comparisons = vec![Comparison {
@@ -219,9 +219,9 @@ fn classes_of_a_port_are_counted_by_window() {
     assert_eq!((both.buckets, both.loss_ratio, both.loss_ratio_p99_9), (1, Some(0.0), Some(0.0)));
 }
 
-/// The two ops of `two_ops_share_a_link`, and the port to host 2 as the group "shared". The n-th packet
-/// of both (from 0) reaches the port at 2.064 + floor(n/2) 1.064 us and leaves it at 2.064 + (n+1)
-/// 1.064 us.
+/// Returns the two ops of `two_ops_share_a_link`, with the port to host 2 as the group "shared". The n-th
+/// packet of both ops together (from 0) reaches the port at 2.064 + floor(n/2) 1.064 us and leaves it at
+/// 2.064 + (n+1) 1.064 us.
 fn shared_link() -> Plan {
     let connections = vec![one_op(0, 2, 100_000, Some(0)), one_op(1, 2, 100_000, Some(0))];
     let mut plan = plan(star(3), connections, Span::from_us(1_000));
@@ -242,9 +242,9 @@ fn at(us: u64) -> Time {
     Time::ZERO + Span::from_us(us)
 }
 
-/// The sum over all packets of n + 1 - floor(n/2) is 10200: the mean occupancy is 10200 packets times
-/// 1.064 us in 1000 us. It grows to 101 packets in 105 us and shrinks as fast, so that a tenth of the
-/// time more than 53.6 packets wait.
+/// The sum over all packets of n + 1 - floor(n/2) is 10200: the mean occupancy is 10200 packets times 1.064
+/// us in 1000 us. The queue grows to 101 packets in 105 us and shrinks as fast, so more than 53.6 packets are
+/// queued for a tenth of the time.
 #[test]
 fn a_group_of_ports_is_its_traffic_and_its_queues() {
     let summary = run(&shared_link());
@@ -287,8 +287,8 @@ fn samples_end_with_the_last_op() {
     assert_eq!(fingerprint(&summary), fingerprint(&two));
 }
 
-/// In whole intervals of 10 us the link sends 9 or 10 packets, in the first one 7: from 10 us on it
-/// is busy. The last packet leaves after 214.864 us.
+/// In whole intervals of 10 us the link sends 9 or 10 packets, in the first one 7: it is busy from 10 us
+/// onwards. The last packet leaves after 214.864 us.
 #[test]
 fn a_link_is_taken_and_left() {
     let mut plan = shared_link();
@@ -311,9 +311,9 @@ fn a_link_is_taken_and_left() {
     assert_eq!((time("too-fast"), time("too-long")), (None, None));
 }
 
-/// The ops are done at 216.968 and 218.032 us (see above), the last packet has left at 214.864 us. In
-/// intervals that begin at multiples of 10 us the link is busy up to 210 us, half of the next one,
-/// and idle from 220 us on. From 100 to 200 us two intervals have 47 packets each (see below).
+/// The ops are done at 216.968 and 218.032 us (see above); the last packet has left at 214.864 us. In
+/// intervals that begin at multiples of 10 us the link is busy up to 210 us, busy for half of the next
+/// interval, and idle from 220 us onwards. From 100 to 200 us two intervals have 47 packets each (see below).
 #[test]
 fn ends_of_ops_say_from_when_on_a_quantity_counts() {
     let mut plan = shared_link();
@@ -333,7 +333,7 @@ fn ends_of_ops_say_from_when_on_a_quantity_counts() {
         settle("leads", end(Which::Last, 10_000)),
         SeriesPlan { name: "within".to_owned(), ..span.clone() },
     ];
-    // The workload of the third has no ops.
+    // The workload of the series `never` has no ops.
     name(&mut plan, &["both", "none"], None);
     let question = Question::Settle {
         after: Moment::End { workload: 1, op: Which::Last, lead: Span::ZERO },
@@ -358,8 +358,8 @@ fn ends_of_ops_say_from_when_on_a_quantity_counts() {
     assert_eq!(fingerprint(&run(&plan)), fingerprint(&two));
 }
 
-/// Of the bytes that arrive at 3.064 + 1.064 n us, 44 packets are there after 50 us, 91 after 100 us
-/// and 138 after 150 us: 47 in each interval, whether the warm-up ends between them or not.
+/// Of the bytes that arrive at 3.064 + 1.064 n us, 44 packets have arrived after 50 us, 91 after 100 us and
+/// 138 after 150 us: 47 in each interval, whether the warm-up ends between them or not.
 #[test]
 fn spans_do_not_care_about_the_warmup() {
     let mut plan = shared_link();

@@ -1,4 +1,4 @@
-//! The state of a run while it goes on.
+//! The state of a run in progress.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
@@ -11,7 +11,7 @@ use apus_sim::summary::Summary;
 use apus_sim::{Progress, Watch};
 use apus_units::{Bytes, Rate, Span};
 
-/// Four hosts send without end to the fifth through one switch.
+/// Four hosts send to the fifth without end, through one switch.
 fn incast() -> Plan {
     let tier = |of: fn(Rate, Span, Bytes) -> Tier| {
         of(Rate::from_gbps(100), Span::from_us(1), Bytes::new(8 << 20))
@@ -23,7 +23,7 @@ fn incast() -> Plan {
     plan
 }
 
-/// The results of a run, with all of its states.
+/// Returns the results of a run and all of its states.
 fn watched(threads: u32) -> (Summary, Vec<State>) {
     let heard: Arc<Mutex<Vec<State>>> = Arc::default();
     let log = Arc::clone(&heard);
@@ -48,14 +48,14 @@ fn states_have_the_queue_of_an_incast_and_the_utilisation_of_its_link() {
         for state in &states {
             assert!(state.simulated > before.simulated);
             assert!(state.delivered_bytes >= before.delivered_bytes && state.ops >= before.ops);
-            // No more than the link into host 4 can carry: 12,500 bytes per us.
+            // At most the bytes that the link into host 4 can carry: 12,500 bytes per us.
             let most = state.simulated.as_secs_f64() * 12.5e9;
             assert!((state.delivered_bytes as f64) <= most, "{state:?}");
             let named: u64 = state.longest_queues.iter().map(|queue| queue.bytes).sum();
             assert!(named <= state.queued_bytes, "{state:?}");
             before = state.clone();
         }
-        // All hosts send without end, so that the link into host 4 is the bottleneck, and full.
+        // All hosts send without end, so the link into host 4 is the bottleneck and fully used.
         let (last, busy) =
             (&states[states.len() - 1], |state: &State| state.by_utilisation[9] >= 1);
         assert!(busy(last), "{last:?}");
@@ -65,14 +65,14 @@ fn states_have_the_queue_of_an_incast_and_the_utilisation_of_its_link() {
     }
 }
 
-/// The link into host 4 carries 12,500 bytes per us in the drain too, and progress has the events of all parts.
+/// In the drain the link into host 4 also carries 12,500 bytes per us, and progress has the events of all parts.
 #[test]
 fn bytes_and_events_count_once_in_the_drain_of_several_parts() {
     let mut plan = incast();
     plan.drain = Span::from_ms(1);
     let most = (plan.duration + plan.drain).as_secs_f64() * 12.5e9;
     for threads in [1, 2] {
-        // Steps since the end of the measured phase, and states by this number.
+        // Number of steps since the end of the measured phase, and the states by this number.
         let steps: Arc<AtomicU32> = Arc::default();
         let heard: Arc<Mutex<Vec<(u32, State)>>> = Arc::default();
         let (now, log) = (Arc::clone(&steps), Arc::clone(&heard));
@@ -89,7 +89,7 @@ fn bytes_and_events_count_once_in_the_drain_of_several_parts() {
             let step = steps.fetch_add(u32::from(is_over), Ordering::Relaxed);
             let waits = step > 0 && !heard.lock().expect("log").iter().any(|(step, _)| *step > 1);
             if waits {
-                // Until the pause after the state before is over.
+                // Waits until the pause after the previous state is over.
                 sleep(Duration::from_millis(10) * 2_u32.pow(step.min(12)));
             }
         };

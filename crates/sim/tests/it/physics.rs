@@ -1,4 +1,4 @@
-//! Runs against closed forms: what any right packet-level simulator must show.
+//! Runs compared with closed forms that every correct packet-level simulator must reproduce.
 
 use crate::support::{Network, Tier, Topology};
 use crate::support::{connection, plan, run, tier};
@@ -8,9 +8,9 @@ use apus_units::{Bytes, ClassId, HostId, Rate, Span, Time};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-/// Completion time of an op of `packets` full packets over `links` equal links: the last packet
-/// leaves the sender after all serializations, then each link adds its delay and each switch one
-/// more serialization; the acknowledgement comes back the same way.
+/// Returns the completion time of an op of `packets` full packets over `links` equal links. The last packet
+/// leaves the sender after all serialisations; then each link adds its delay, and each switch one more
+/// serialisation. The acknowledgement returns the same way.
 fn completion_ps(packets: u64, links: u64, rate: Rate, delay: Span) -> u64 {
     let data = rate.serialization_time(Bytes::new(1064)).as_ps();
     let ack = rate.serialization_time(Bytes::new(84)).as_ps();
@@ -55,7 +55,7 @@ fn store_and_forward_completion_is_exact_across_a_fat_tree() {
     check_completion(tree, 15, 6, rate, delay);
 }
 
-/// Keeps the fabric's events in order.
+/// Stores the fabric's events in order.
 #[derive(Default)]
 struct Events(BinaryHeap<Reverse<(Time, u32, u8)>>);
 
@@ -91,7 +91,7 @@ impl Events {
     }
 }
 
-/// SplitMix64 to uniform.
+/// Draws a uniform number with SplitMix64.
 fn uniform(state: &mut u64) -> f64 {
     *state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
     let mut z = *state;
@@ -101,7 +101,7 @@ fn uniform(state: &mut u64) -> f64 {
 }
 
 struct Queueing {
-    /// Mean time from offer to departure, in service times.
+    /// Mean time from arrival at the port to departure, in service times.
     mean_time: f64,
     /// Time average of the packets in the port, sampled at random instants.
     mean_packets: f64,
@@ -109,8 +109,8 @@ struct Queueing {
     load: f64,
 }
 
-/// Poisson arrivals of packets of one size at a port: an M/D/1 queue. The port is a host's NIC;
-/// the times in the port come from the packets' deliveries, not from the port's own counters.
+/// Simulates Poisson arrivals of packets of one size at a port: an M/D/1 queue. The port is a host's NIC. The
+/// times in the port come from the deliveries of packets, not from the port's own counters.
 fn m_d_1(load: f64, packets: u32, kind: PortKind) -> Queueing {
     let (rate, delay) = (Rate::from_gbps(10), Span::from_us(1));
     let service = rate.serialization_time(Bytes::new(1250));
@@ -127,12 +127,12 @@ fn m_d_1(load: f64, packets: u32, kind: PortKind) -> Queueing {
         let gap = -(1.0 - uniform(&mut random)).ln() / load;
         now += service.mul_f64(gap);
         loop {
-            // Looks are Poisson too, independent of arrivals: they see time averages.
+            // Sampling times are also Poisson and independent of arrivals, so samples see time averages.
             let limit = now.min(next_look);
             while let Some((at, event)) = events.pop_before(limit) {
                 if let Outcome::Delivered { packet, .. } = network.handle(at, event, &mut events) {
                     let sent = network.take(packet).payload;
-                    // The second link is never busier than the first, so all queueing is there.
+                    // The second link is never busier than the first one, so all queueing is at the first one.
                     time_sum += at.since(sent).as_ps_f64() - unqueued.as_ps_f64();
                     delivered += 1;
                 }
@@ -178,7 +178,7 @@ fn m_d_1_waiting_times_follow_pollaczek_khinchine() {
     }
 }
 
-/// L = lambda W, each side measured in its own way.
+/// L = lambda W, with both sides measured independently.
 #[test]
 fn littles_law_holds_at_a_port() {
     let queueing = m_d_1(0.8, 1_000_000, PortKind::Fifo);
@@ -186,8 +186,8 @@ fn littles_law_holds_at_a_port() {
     assert!((queueing.mean_packets / expected - 1.0).abs() < 0.02, "{}", queueing.mean_packets);
 }
 
-/// Three flows into host 3 and one from host 2 to host 4: max-min gives 1/3 each to the first
-/// three, and 2/3 to the last, which host 2's link limits.
+/// Three flows into host 3 and one from host 2 to host 4: max-min fairness gives 1/3 each to the first three,
+/// and 2/3 to the last one, which the link of host 2 limits.
 #[test]
 fn swift_reaches_max_min_shares_on_a_star() {
     let swift = ("swift", &[("max_cwnd", "100")][..]);
@@ -212,7 +212,7 @@ fn swift_reaches_max_min_shares_on_a_star() {
     assert!(deviation < 0.1, "worst deviation from the max-min share: {deviation}");
 }
 
-/// All rates times ten and all times divided by ten: the same packets, ten times as fast.
+/// With all rates times ten and all times divided by ten, the packets are the same and ten times as fast.
 #[test]
 fn time_scaling_leaves_everything_but_time_unchanged() {
     let scaled = |factor: u64| {

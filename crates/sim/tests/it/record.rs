@@ -1,4 +1,4 @@
-//! What a recorded run leaves behind.
+//! The content of a recorded run.
 
 use crate::support::{Plan, Simulation, Topology};
 use std::sync::Arc;
@@ -24,9 +24,9 @@ fn one_flow() -> Plan {
     plan(star, vec![connection], Span::from_us(1000))
 }
 
-/// A packet is 1064 B and so 1.064 us on each of two links, its ACK 0.084 us; with 4 us of
-/// propagation a round trip is 6.296 us, and an op of 10 packets in a row 62.96 us. The ideal is a
-/// round trip and 10.64 us: 16.936 us, a slowdown of 3.7175.
+/// A packet is 1064 B and takes 1.064 us on each of two links, its ACK 0.084 us. With 4 us of propagation a
+/// round trip is 6.296 us, and an op of 10 packets in sequence takes 62.96 us. The ideal is a round trip and
+/// 10.64 us: 16.936 us, a slowdown of 3.7175.
 #[test]
 fn ops_by_hand() {
     let plan = one_flow();
@@ -85,7 +85,7 @@ fn what_does_not_fit_is_left_out_and_said() {
     assert!(recording.bands.iter().all(|band| band[Quantity::Cwnd as usize].flows == 2));
 }
 
-/// The warm-up belongs to the samples, not to the totals.
+/// The warm-up counts in the samples, but not in the totals.
 #[test]
 fn totals_are_of_the_measured_phase() {
     let mut plan = one_flow();
@@ -118,11 +118,12 @@ fn groups_of_links_have_the_bytes_of_their_ports() {
             .filter(|port| network.group_of[port.port.index()] == index as u32);
         let expected = own.map(|port| port.sent_bytes).sum::<u64>() as f64;
         assert!((sent / expected - 1.0).abs() < 1e-4, "{sent} {expected}");
-        // One link of three is used: the busiest has three times the mean, less the acknowledgements of another one.
+        // One link of three is used: the busiest link has three times the mean, less the acknowledgements on
+        // another link.
         let busiest = cells.map(|cell| cell.busiest).fold(0.0, f32::max);
         assert!((0.1..0.5).contains(&busiest), "{busiest}");
     }
-    // The links that are kept one by one are the switch's own.
+    // The links that are kept individually are those of the switch.
     assert_eq!((network.links.len(), network.candidates), (3, 3));
 }
 
@@ -136,16 +137,17 @@ fn the_first_interval_of_links_begins_with_the_load() {
     let busiest = |at: usize| cells[at].iter().map(|cell| cell.busiest).fold(0.0, f32::max);
     let (first, last) = (busiest(0), busiest(cells.len() - 1));
     assert!(first > 0.5 * last && last > 0.0, "{first} {last}");
-    // As those of the links that are kept one by one.
+    // The cells match those of the links that are kept individually.
     let links = &recording.network.link_cells;
     let busiest = |at: usize| links.iter().map(|cells| cells[at].busiest).fold(0.0, f32::max);
     let (first, last) = (busiest(0), busiest(cells.len() - 1));
     assert!(first > 0.5 * last && last > 0.0, "{first} {last}");
 }
 
-/// Around the first 100 us: a packet every 6.296 us is at the switch after 2.064 us and at the receiver after 4.128 us, so
-/// 16 packets at each of both ports. Acknowledgements of 64 B and 20 B of overhead are at the switch after 5.212 us and back after
-/// 6.296 us: 16 and 15. Each leaves 1 us, the delay of its link, before it arrives.
+/// Around the first 100 us: a packet every 6.296 us is at the switch after 2.064 us and at the receiver after
+/// 4.128 us, so there are 16 packets at each of the two ports. Acknowledgements of 64 B and 20 B of overhead
+/// are at the switch after 5.212 us and back after 6.296 us: 16 and 15. Each packet leaves 1 us, the delay of
+/// its link, before it arrives.
 #[test]
 fn around_an_op_all_packets_at_the_ports_of_its_path_are_kept() {
     let plan = one_flow();
@@ -173,13 +175,13 @@ fn around_an_op_all_packets_at_the_ports_of_its_path_are_kept() {
     }
     let first: Vec<u64> = passed.packets.iter().take(2).map(|packet| packet.left.as_ps()).collect();
     assert_eq!(first, [1_064_000, 3_128_000]);
-    // Of the flow too, only the events of that time are kept.
+    // The events of the flow are also kept only for that time.
     let events = &recording.traced.events;
     assert!(!events.is_empty() && events.iter().all(|event| event.at <= us(100)));
-    // Its samples are those of the whole run.
+    // The samples of the flow are those of the whole run.
     assert_eq!(recording.sampled_flows, [0]);
     assert!(!recording.times.is_empty() && recording.samples.len() == recording.times.len());
-    // Without the ports, the events alone.
+    // Without the ports, only the events are kept.
     let trace =
         Trace { around: vec![Around { ports: false, ..around }], events: 1000, ..Trace::default() };
     let simulation = Simulation::new(&plan).expect("plan").record(record).expect("record");
@@ -188,7 +190,7 @@ fn around_an_op_all_packets_at_the_ports_of_its_path_are_kept() {
     assert_eq!((again.traced.passed.packets.len(), again.traced.events.len()), (0, events.len()));
 }
 
-/// Two threads of a host: one sends while the other processes a batch, whose packets take effect within its time.
+/// A host with two threads: one sends while the other processes a batch, whose packets take effect during its time.
 #[test]
 fn events_of_a_flow_are_in_order_of_time_without_a_shared_engine() {
     let star = Topology::star(2, &tier(Rate::from_gbps(100), Span::from_us(1)));

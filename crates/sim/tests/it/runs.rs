@@ -13,7 +13,7 @@ use apus_units::{Bytes, PortId, Rate, Span, Time};
 
 const SWIFT: (&str, &[(&str, &str)]) = ("swift", &[]);
 
-/// `flows` Swift flows from hosts 0..8 to host 8 at 50 Gb/s through `buffer`.
+/// Returns `flows` Swift flows from hosts 0..8 to host 8 at 50 Gb/s through `buffer`.
 fn incast(flows: u32, buffer: u64, host: HostModel) -> Plan {
     let tier = apus_fabric::Tier::hosts(Rate::from_gbps(50), Span::from_us(2), Bytes::new(buffer));
     let connections = (0..flows)
@@ -81,8 +81,8 @@ fn another_seed_gives_other_results() {
     assert_ne!(fingerprint(&run(&plan)), first);
 }
 
-/// A port that computes departures on arrival, one that serves when it is touched and one with a service
-/// event per packet are the same queue: nothing that a run measures differs, drops included.
+/// Three kinds of port are the same queue: one that computes departures on arrival, one that serves when it
+/// is touched, and one with a service event per packet. No measurement of a run differs, drops included.
 #[test]
 fn all_kinds_of_port_give_the_same_run() {
     for (host, buffer) in [(HostModel::IDEAL, 60_000), (HostModel::IDEAL, 1 << 20), (t1(), 1 << 20)]
@@ -94,14 +94,14 @@ fn all_kinds_of_port_give_the_same_run() {
         plan.least_ports = PortKind::Event;
         let mut class = run(&plan);
         assert!(buffer > 60_000 || fifo.packets.dropped > 0, "the small buffer must overflow");
-        // One more event per packet: that is the point.
+        // One more event per packet is the only intended difference.
         class.work.events = fifo.work.events;
         class.work.event_hash.clone_from(&fifo.work.event_hash);
         assert_eq!(fingerprint(&fifo), fingerprint(&class));
     }
 }
 
-/// A fault of a port that is not made for one would go by without a trace.
+/// A fault of a port that is not built for faults would have no effect and no error.
 #[test]
 fn a_fault_that_a_port_cannot_have_is_an_error() {
     for least_ports in [PortKind::Fifo, PortKind::Lazy, PortKind::Event] {
@@ -118,8 +118,8 @@ fn a_fault_that_a_port_cannot_have_is_an_error() {
     }
 }
 
-/// Stalls and costs of the engine are host delay (Swift §3.1): they show in the endpoint part of an
-/// RTT and leave the fabric part alone.
+/// Stalls and costs of the engine are host delay (Swift §3.1): they count in the endpoint part of an RTT and
+/// do not change the fabric part.
 #[test]
 fn swift_3_1_engine_stalls_are_not_fabric_delay() {
     let fabric_max = |stall| {
@@ -130,7 +130,7 @@ fn swift_3_1_engine_stalls_are_not_fabric_delay() {
         run(&plan).fabric_rtt_us.max.unwrap()
     };
     let (none, long) = (fabric_max(Span::from_ps(1)), fabric_max(Span::from_us(150)));
-    // A stall may bunch a flow's own packets in its NIC, which is a microsecond or two, not 150.
+    // A stall may bunch a flow's own packets in its NIC; that adds a microsecond or two, not 150.
     assert!(long < none + 15.0, "{none} us without stalls, {long} us with stalls of 150 us");
 }
 
@@ -142,8 +142,8 @@ fn packets_are_conserved() {
     assert_eq!(packets.sent, packets.delivered + packets.dropped + packets.in_flight);
 }
 
-/// Swift App. A: clocks of hosts and NICs that differ and drift change what is measured by
-/// nanoseconds only, because timestamps are subtracted on one host's clock after conversion.
+/// Swift App. A: if the clocks of hosts and NICs differ and drift, measurements change by nanoseconds only,
+/// because timestamps are subtracted on one host's clock after conversion.
 #[test]
 fn swift_appendix_a_skewed_and_drifting_clocks_hardly_change_a_run() {
     let straight = run(&incast(40, 1 << 20, t1()));
@@ -169,9 +169,9 @@ fn swift_3_3_fabric_and_endpoint_delay_make_up_the_rtt() {
     assert!(mean(&summary.endpoint_delay_us) > 0.5, "the engine takes time");
 }
 
-/// One write of one packet at a time: what the engines' work comes to can be counted by hand. The
-/// sender pays for packet, op and acknowledgement, the receiver for packet, its bytes, op and
-/// acknowledgement, and each turns its loop once.
+/// One write of one packet at a time, so that the engines' work can be counted by hand. The sender pays for
+/// packet, op and acknowledgement; the receiver pays for packet, bytes, op and acknowledgement; each of them
+/// also pays for one iteration of its loop.
 #[test]
 fn engines_work_as_much_as_their_costs_add_up_to() {
     let costs = EngineCosts { noise: 0.0, ..EngineCosts::T1_QUIET };
@@ -196,8 +196,8 @@ fn ideal_hosts_have_no_endpoint_delay() {
     assert_eq!(summary.endpoint_delay_us.max, Some(0.0));
 }
 
-/// A receiver whose engine is slower than the link: the endpoint window takes over (Swift §3.3),
-/// and its queue stays near the endpoint target instead of filling the NIC.
+/// The engine of the receiver is slower than the link. The endpoint window takes over (Swift §3.3), and the
+/// receive queue stays near the endpoint target instead of filling the NIC.
 #[test]
 fn swift_3_3_a_slow_engine_is_held_near_the_endpoint_target() {
     let slow = EngineCosts { receive_packet: Span::from_ns(1_500), ..EngineCosts::T1 };
@@ -212,7 +212,7 @@ fn swift_3_3_a_slow_engine_is_held_near_the_endpoint_target() {
     assert_eq!(summary.packets.dropped_at_nic, 0);
 }
 
-/// The receive queue is finite: a constant window that overruns a slow engine loses packets there.
+/// The receive queue is finite: a constant window that is too large for a slow engine loses packets there.
 #[test]
 fn a_full_receive_queue_drops_and_the_ops_still_complete() {
     let slow = EngineCosts { receive_packet: Span::from_us(5), ..EngineCosts::T1 };
@@ -227,8 +227,8 @@ fn a_full_receive_queue_drops_and_the_ops_still_complete() {
     assert!(summary.measured.ops > 10, "{} ops", summary.measured.ops);
 }
 
-/// Swift App. C: with one thread for both directions, sending takes from receiving; with a thread
-/// of its own the receiver answers sooner while it sends itself.
+/// Swift App. C: with one thread for both directions, sending takes time from receiving. With a thread of its
+/// own, the receiver answers sooner while it sends data itself.
 #[test]
 fn swift_appendix_c_shared_scheduling_delays_what_is_received() {
     let delay = |shared: bool| {
@@ -265,7 +265,7 @@ fn swift_3_6_engines_coalesce_acks_and_ideal_hosts_do_not() {
     assert!(ratio(t1()) < 0.8, "{}", ratio(t1()));
 }
 
-/// DCTCP holds the queue near its marking threshold (RFC 8257 §3.1), Swift does not need marks.
+/// DCTCP holds the queue near its marking threshold (RFC 8257 §3.1); Swift does not need marks.
 #[test]
 fn dctcp_keeps_the_queue_near_the_marking_threshold() {
     let threshold = Bytes::new(100_000);

@@ -1,4 +1,4 @@
-//! Flows without progress are named, with the reason, while others move.
+//! Flows without progress are reported with the reason while other flows make progress.
 
 use crate::support::{Plan, Simulation, Tier, Topology};
 use std::sync::{Arc, Mutex};
@@ -9,7 +9,7 @@ use apus_sim::summary::Summary;
 use apus_sim::{Tell, Watch};
 use apus_units::{Bytes, PortId, Rate, Span, Time};
 
-/// Every host of a fat tree sends 64 kB after 64 kB to the host 5 places further.
+/// Every host of a fat tree sends 64 kB at a time to the host 5 places further.
 fn shifted() -> Plan {
     let tier = |of: fn(Rate, Span, Bytes) -> Tier| {
         of(Rate::from_gbps(100), Span::from_us(1), Bytes::new(1 << 20))
@@ -24,7 +24,7 @@ fn shifted() -> Plan {
 /// A permutation over a fat tree, with the link of host 3 down from 0.3 ms until `until`, in both directions.
 fn broken(until: Time) -> Plan {
     let mut plan = shifted();
-    // The link of each host is one of the first; ports 2n and 2n + 1 are its ends.
+    // Host links come first, in the order of hosts; ports 2n and 2n + 1 are the ends of link n.
     let link = &mut plan.topology.links[3];
     (link.ab.variable, link.ba.variable) = (true, true);
     let at = Time::ZERO + Span::from_us(300);
@@ -77,7 +77,7 @@ fn a_run_without_faults_has_no_stalled_flows() {
     assert_eq!(summary.stalled.noticed, 0, "{:?}", summary.stalled);
 }
 
-/// A run in which nothing moves any more says why, too.
+/// A run without any progress also reports the reason.
 #[test]
 fn a_run_that_is_stuck_as_a_whole_names_the_link() {
     let mut plan = broken(Time::MAX);

@@ -1,4 +1,4 @@
-//! Steps of a run that reads its ops as it goes.
+//! Steps of a run that reads its ops during the run.
 
 use std::sync::{Arc, Mutex};
 
@@ -8,7 +8,7 @@ use apus_units::{HostId, Rate, Span, Time};
 
 use crate::support::{ConnectionPlan, Plan, Topology, run, tier};
 
-/// Ops until then were wanted, by reader.
+/// By reader: the times up to which ops were requested.
 #[derive(Clone, Debug, Default)]
 struct Wanted(Arc<Mutex<Vec<Vec<Time>>>>);
 
@@ -38,7 +38,7 @@ fn a_run_reads_ops_by_its_steps() {
         let wanted = Wanted::default();
         let streamed: Arc<dyn FurtherOps<AlgorithmConfig>> = Arc::new(wanted.clone());
         run(&Plan { streamed: Some(streamed), ..plan.expect("a plan") });
-        // The run begins to read last, after the offered load.
+        // The run begins to read after the offered load has been computed, so its reader is the last one.
         let mut ends = wanted.0.lock().expect("no panic").pop().expect("a reader");
         ends.retain(|at| *at <= Time::ZERO + duration);
         assert_eq!(ends.last(), Some(&(Time::ZERO + duration)));

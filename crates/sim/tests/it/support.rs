@@ -1,4 +1,4 @@
-//! Small plans for tests, and what they share.
+//! Small plans and helper functions for tests.
 
 use apus_algorithms::{AlgorithmConfig, BuiltInSwitch, build};
 use apus_sim::PacketSizes;
@@ -15,12 +15,12 @@ pub type Tier = apus_fabric::Tier<BuiltInSwitch>;
 pub type ClassConfig = apus_fabric::ClassConfig<BuiltInSwitch>;
 pub type Network<P> = apus_fabric::Network<P, BuiltInSwitch>;
 
-/// A link tier whose buffers are never full.
+/// Returns a tier of links whose buffers are never full.
 pub fn tier(rate: Rate, delay: Span) -> Tier {
     Tier::hosts(rate, delay, Bytes::new(1 << 40))
 }
 
-/// Algorithm, profile default, with `settings`.
+/// Returns a connection with this algorithm, its default profile and `settings`.
 pub fn connection(
     algorithm: (&str, &[(&str, &str)]),
     from: u32,
@@ -39,7 +39,7 @@ pub fn set_outstanding(connection: &mut ConnectionPlan, ops: u32) {
     }
 }
 
-/// Ideal hosts, packets of 1000 + 64 B, controls of 84 B, no warm-up.
+/// Returns a plan with ideal hosts, packets of 1000 + 64 B, control packets of 84 B and no warm-up.
 pub fn plan(topology: Topology, connections: Vec<ConnectionPlan>, duration: Span) -> Plan {
     let sizes = PacketSizes { payload: 1000, header: 64, control: 84 };
     let plan = Plan::builder(topology, duration).packets(sizes).connections(connections);
@@ -50,7 +50,7 @@ pub fn run(plan: &Plan) -> Summary {
     Simulation::new(plan).expect("plan").run("test", &mut |_| {}).expect("run")
 }
 
-/// Everything in a summary that a seed fixes, as text.
+/// Returns everything in a summary that the seed determines, as text.
 pub fn fingerprint(summary: &Summary) -> String {
     serde_json::to_string(summary).expect("summary")
 }

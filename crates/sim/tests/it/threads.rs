@@ -12,8 +12,8 @@ use apus_sim::record::Record;
 use apus_sim::summary::Summary;
 use apus_units::{Bytes, ClassId, Rate, Span, Time};
 
-/// Every event (when, and of which entity) enters the hash, and everything that a run measures the
-/// fingerprint.
+/// Checks that runs are equal for any number of threads. Every event (its time and its entity) enters the
+/// hash, and every measurement of a run enters the fingerprint.
 fn check(plan: &Plan) {
     let alone = run(plan);
     let record = Record { flows: 5, ports: 7, ..Record::of_duration(plan.duration) };
@@ -23,7 +23,7 @@ fn check(plan: &Plan) {
         let summary = recorded.run("test", &mut |_| {}).expect("run");
         let noted = Summary { notes: summary.notes.clone(), ..alone.clone() };
         assert_eq!(fingerprint(&summary), fingerprint(&noted), "recorded, {threads} threads");
-        // As text, for what an algorithm does not have is NaN.
+        // Compared as text, because values that an algorithm does not have are NaN.
         format!("{:?}", summary.recording.expect("recorded"))
     };
     let tables = recorded(1);
@@ -53,7 +53,7 @@ fn fat_tree(buffer: u64) -> Topology {
     Topology::fat_tree(4, 2, &hosts, &tier, &tier).expect("fat tree")
 }
 
-/// Every host sends to three others, from staggered times on.
+/// Every host sends to three other hosts, with staggered start times.
 fn crowd(buffer: u64, algorithm: (&str, &[(&str, &str)])) -> Plan {
     let mut connections = Vec::new();
     for from in 0..16 {
@@ -84,7 +84,7 @@ fn losses_and_retransmissions() {
     check(&plan);
 }
 
-/// The last op ends the run, whichever part it is in. Messages of 100 kB over 100 Gb/s take at least 8 us.
+/// The last op ends the run, in whichever part it is. Messages of 100 kB over 100 Gb/s take at least 8 us.
 #[test]
 fn messages_that_end_the_run_with_the_last_op() {
     let mut plan = crowd(1 << 20, ("swift", &[]));
@@ -127,8 +127,8 @@ fn class_ports() {
     check(&plan);
 }
 
-/// Queues behind the cut, in a class above which acknowledgements go: a port whose link leads to
-/// another part has to serve what waits though nothing comes any more. And drops.
+/// Queues at the cut, with acknowledgements in a class of higher priority, and with drops. A port whose link
+/// leads to another part must serve its queue even if no more packets arrive.
 #[test]
 fn strict_priorities() {
     for (buffer, algorithm, settings) in
@@ -148,7 +148,7 @@ fn strict_priorities() {
         assert_eq!(fingerprint(&run(&plan)), strict, "NICs");
         plan.least_ports = PortKind::Event;
         let mut general = run(&plan);
-        // These have service events.
+        // These ports have service events.
         let work = run(&Plan { least_ports: PortKind::Lazy, ..plan.clone() }).work;
         general.work.events = work.events;
         general.work.event_hash = work.event_hash;
@@ -186,7 +186,7 @@ fn hosts_with_engines_and_clocks_of_their_own() {
     check(&plan);
 }
 
-/// Falcon's path change resolves routes while the parts run, which must not disturb the others'.
+/// Falcon's path change resolves routes while the parts run. This must not affect the routes of other parts.
 #[test]
 fn routes_that_change_on_the_way() {
     let settings = [("base_target", "12us"), ("fs_range", "0us"), ("plb_rounds", "1")];
@@ -199,7 +199,7 @@ fn routes_that_change_on_the_way() {
     check(&plan);
 }
 
-/// An incast crosses the cut in one direction with data and in the other with ACKs only.
+/// An incast crosses the cut with data in one direction and with only ACKs in the other direction.
 #[test]
 fn an_incast_into_one_part() {
     let mut plan = crowd(1 << 20, ("swift", &[]));
@@ -207,7 +207,7 @@ fn an_incast_into_one_part() {
     check(&plan);
 }
 
-/// The halves of an algorithm in every switch, two classes, and control packets before data.
+/// Adds the switch halves of an algorithm to every switch, with two classes, and control packets before data.
 fn with_switch_halves(mut plan: Plan, algorithm: &str) -> Plan {
     let half = build(algorithm, None, &[]).expect("algorithm");
     let info = |seed| SwitchInfo { packet: Bytes::new(4160), seed, nic: false };
@@ -223,7 +223,7 @@ fn with_switch_halves(mut plan: Plan, algorithm: &str) -> Plan {
     plan
 }
 
-/// Signals of switches go back across the cut, and take other routes' reverse paths.
+/// Signals of switches cross the cut, and take the reverse paths of other routes.
 #[test]
 fn bolt_on_a_fat_tree() {
     let plan = with_switch_halves(crowd(1 << 20, ("bolt", &[])), "bolt");
@@ -232,13 +232,13 @@ fn bolt_on_a_fat_tree() {
     assert!(summary.packets.signals > 1_000, "only {} signals", summary.packets.signals);
 }
 
-/// Telemetry crosses the cut with its packets, there and back.
+/// Telemetry crosses the cut with its packets, in both directions.
 #[test]
 fn hpcc_on_a_fat_tree() {
     check(&with_switch_halves(crowd(1 << 20, ("hpcc", &[])), "hpcc"));
 }
 
-/// Ports trim at random, and headers and reports of trims cross the cut.
+/// Ports trim at random; headers and NACKs of trimmed packets cross the cut.
 #[test]
 fn trimming_on_a_fat_tree() {
     let mut plan = crowd(1 << 20, ("nscc", &[]));

@@ -12,8 +12,9 @@ use crate::op::{MAX_OP_BYTES, Op, OpKind, Outcome};
 use crate::receive::{Accepted, Arrival, Observed};
 use crate::streams::Finished;
 
-/// Largest packet number that is accepted: sums of it and of any range do not overflow. deviation: no source; an honest peer that sends
-/// a packet per nanosecond would reach it after a century.
+/// Largest packet number that is accepted: the sum of such a number and any range does not
+/// overflow. deviation: no source; an honest peer that sends a packet per nanosecond would reach it
+/// after a century.
 const MAX_PACKET_NUMBER: u64 = 1 << 62;
 
 impl<F: AlgorithmFactory> Endpoint<F> {
@@ -114,8 +115,8 @@ impl<F: AlgorithmFactory> Endpoint<F> {
                     self.note_arrival(arrival.now, id, arrived);
                 }
                 let flow = &mut self.flows[id.index()];
-                // Whether the wheel or the queue of control packets already includes the next
-                // action of the receiver half.
+                // Whether the wheel or the queue of control packets already covers the next action
+                // of the receiver half.
                 let known = flow.in_controls || flow.next_control() >= flow.timer;
                 if !flow.send.has_data() && !flow.send.has_request() && known {
                     flow.can_send = false;
@@ -142,7 +143,8 @@ impl<F: AlgorithmFactory> Endpoint<F> {
         self.flows.iter().for_each(prefetch);
     }
 
-    /// Prefetches the parts that the flow stores elsewhere: call it once the flow is in the cache.
+    /// Prefetches the data that the flow stores outside its record; call it once the record is in
+    /// the cache.
     #[inline]
     pub fn prefetch_further(&self, header: &Header) {
         if let Some(flow) = self.flows.get(header.flow.index()) {

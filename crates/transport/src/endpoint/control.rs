@@ -10,28 +10,32 @@ use super::{Endpoint, Transmit, enqueue};
 use crate::flow::Life;
 use crate::op::{Completion, Op, Outcome};
 
-/// Maximum number of queued refusals and negative acknowledgements. A peer can provoke one with every
-/// packet, and repeated packets, or timeouts, replace dropped ones. deviation: no source; twice the
-/// largest batch of a simulated host, each packet of which may be trimmed, and bounded.
+/// Maximum number of queued refusals and negative acknowledgements. A peer can provoke one with
+/// every packet; if one is dropped, a repeated packet or a timeout replaces it. deviation: no
+/// source; twice the largest batch of a simulated host, each packet of which may be trimmed, and
+/// bounded.
 const MAX_REFUSALS: usize = 256;
-/// Maximum number of queued refusals of ops of one flow, so that those of others have room. deviation: no source; a quarter of all.
+/// Maximum number of queued refusals of one flow, so that other flows have room. deviation: no
+/// source; a quarter of all.
 const MAX_REFUSALS_OF_FLOW: usize = MAX_REFUSALS / 4;
 
 /// The path of a refusal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Way {
-    /// That of the peer's last packet.
+    /// The path of the peer's last packet.
     Back,
-    /// That of a flow with one path.
+    /// The path that the flow uses without a path policy.
     First,
 }
 
 impl<F: AlgorithmFactory> Endpoint<F> {
     /// Refuses an op of the peer instead of passing its packet to [`Endpoint::handle_packet`]: the
-    /// packet is neither recorded nor acknowledged, and the peer gets the reason. Further packets of
-    /// the op are refused for the same reason, also those that are handled as usual: the peer reports
-    /// that nothing was applied. Returns `false` if the op has ended here: then the packet is a
-    /// duplicate, to be handled as usual.
+    /// packet is neither recorded nor acknowledged, and the peer gets the reason. All further
+    /// packets of the op are refused for the same reason, even those that are passed to
+    /// `handle_packet`. The peer can therefore report that nothing was applied; if part of the op
+    /// was already accepted, [`RejectReason::NoRegion`] becomes [`RejectReason::Withdrawn`].
+    /// Returns `false` if the op has ended here: then the packet is a duplicate, to be handled as
+    /// usual.
     pub fn reject(&mut self, id: FlowId, op: OpId, reason: RejectReason) -> bool {
         let Some(flow) = self.flows.get_mut(id.index()).filter(|f| f.is_open()) else {
             return false;
@@ -58,7 +62,7 @@ impl<F: AlgorithmFactory> Endpoint<F> {
         true
     }
 
-    /// Tells the peer again that an op was refused, if it was, since one of its packets came again.
+    /// Repeats the refusal of an op, if it was refused, because another packet of it has arrived.
     #[cold]
     pub(super) fn refuse_again(&mut self, id: FlowId, op: OpId) {
         let reason = self.flows.get(id.index()).and_then(|flow| flow.receive.refusal(op));
@@ -72,8 +76,9 @@ impl<F: AlgorithmFactory> Endpoint<F> {
         self.push_refusal_by(id, refusal, Way::Back)
     }
 
-    /// Repeats a refusal that the peer has not confirmed. The path of the peer's last packet may lead nowhere by now, and the first one
-    /// may be cut. Returns `false` if there is no room.
+    /// Repeats a refusal that the peer has not confirmed. The path of the peer's last packet may no
+    /// longer reach the peer, and the first path may have failed, so both are used. Returns `false`
+    /// if there is no room.
     fn push_refusal_again(&mut self, id: FlowId, refusal: Body) -> bool {
         let Some(flow) = self.flows.get(id.index()) else { return true };
         let back = flow.is_spread() && self.push_refusal_by(id, refusal, Way::Back);
@@ -169,7 +174,8 @@ impl<F: AlgorithmFactory> Endpoint<F> {
         true
     }
 
-    /// The peer refuses an op that has ended here, as a read ends with its answer: a cancellation confirms that.
+    /// Confirms the peer's refusal of an op that has ended here (a read ends with its answer) by a
+    /// cancellation.
     #[cold]
     pub(super) fn confirm_refusal(&mut self, now: Time, id: FlowId, op: OpId) {
         let flow = self.flows.get_mut(id.index()).filter(|flow| flow.is_open());
@@ -179,7 +185,7 @@ impl<F: AlgorithmFactory> Endpoint<F> {
     }
 
     /// Withdraws a data packet that was polled but could not be built, so that it never left: it is
-    /// neither in flight nor lost, and its bytes are not sent again. End its op by
+    /// neither in flight nor lost, and its bytes are not retransmitted. End its op by
     /// [`Endpoint::cancel`] or [`Endpoint::refuse_answer`].
     pub fn take_back(&mut self, now: Time, id: FlowId, seq: PacketNumber) {
         if let Some(flow) = self.flows.get_mut(id.index()).filter(|f| f.is_open()) {
@@ -188,10 +194,10 @@ impl<F: AlgorithmFactory> Endpoint<F> {
         }
     }
 
-    /// Drops the answer to the peer's read or atomic op `op` and sends the peer the reason. A refusal
-    /// is sent once and may be lost: repeat the call until the peer's [`SegmentKind::Cancel`] for
-    /// `op` arrives, which ends every refused op. Returns `false` if the reason is not sent, because
-    /// many refusals wait to be sent, of this flow or of all.
+    /// Drops the answer to the peer's read or atomic op `op` and sends the reason to the peer. A
+    /// refusal is sent once and may be lost: repeat the call until the peer's
+    /// [`SegmentKind::Cancel`] for `op` arrives, which ends every refused op. Returns `false` if
+    /// the reason is not sent because too many refusals of this flow, or of all flows, are queued.
     pub fn refuse_answer(&mut self, now: Time, id: FlowId, op: OpId, reason: RejectReason) -> bool {
         let Some(flow) = self.flows.get_mut(id.index()).filter(|f| f.is_open()) else {
             return true;
@@ -206,10 +212,11 @@ impl<F: AlgorithmFactory> Endpoint<F> {
         queued
     }
 
-    /// Returns the peers' reads whose answers are not yet acknowledged, with their regions; those of a flow one after the other.
+    /// Returns the peers' reads whose answers are not yet acknowledged, with their regions, flow by
+    /// flow.
     pub fn answers(&self) -> impl Iterator<Item = (FlowId, OpId, RegionKey)> + '_ {
         let flows = self.flows.iter().enumerate();
-        // Flows are numbered by their places, which are 32-bit numbers.
+        // Flow numbers are 32-bit indices.
         flows.flat_map(|(place, flow)| {
             let id = FlowId::new(place as u32);
             flow.send.answers().map(move |(op, region)| (id, op, region))
@@ -222,8 +229,8 @@ impl<F: AlgorithmFactory> Endpoint<F> {
         flow.into_iter().flat_map(|flow| flow.send.answers().map(|(_, region)| region))
     }
 
-    /// Returns the op that the bytes of a packet of this side belong to: an op submitted here, or
-    /// the peer's op that a `ReadResponse` answers. `None` if it has ended.
+    /// Returns the op that the bytes of a packet from this side belong to: an op submitted here, or
+    /// the peer's op that a `ReadResponse` answers. `None` if the op has ended.
     #[must_use]
     pub fn source(&self, id: FlowId, segment: &Segment) -> Option<&Op> {
         let flow = self.flows.get(id.index())?;
@@ -264,7 +271,7 @@ impl<F: AlgorithmFactory> Endpoint<F> {
         flow.max_payload = u32::try_from(size.payload.get()).unwrap_or(u32::MAX);
         if size.payload != size.payload_before {
             flow.algorithm.on_packet_size(size);
-            // The window admits more packets or fewer: the next poll evaluates the flow again.
+            // The window now admits more or fewer packets: the next poll evaluates the flow again.
             flow.can_send = false;
             if flow.is_open() {
                 enqueue(&mut self.ready, &mut flow.in_ready, id);
@@ -298,7 +305,7 @@ impl<F: AlgorithmFactory> Endpoint<F> {
         self.flows.get(id.index()).map(|flow| flow.peer)
     }
 
-    /// Forgets a flow, which is aborted if it is still open; its number will be used again.
+    /// Forgets a flow, after aborting it if it is still open. Its number will be used again.
     pub fn release(&mut self, now: Time, id: FlowId) {
         if self.flows.get(id.index()).is_none_or(|flow| flow.life == Life::Released) {
             return;

@@ -1,4 +1,4 @@
-//! Turns in which the receiver halves of an endpoint grant.
+//! Turns in which the receiver halves of an endpoint send grants.
 
 use alloc::vec::Vec;
 
@@ -8,22 +8,25 @@ use apus_units::{Bytes, FlowId, Ring, Time};
 use super::{Endpoint, enqueue};
 use crate::control::Listed;
 
-/// The turns of all receiver halves of an endpoint. Flows of which data arrives at the same ports of the host take turns at the rate of
-/// these; hosts with one port have one such group. Ports of two groups may be granted twice: flows of one path beside flows that use
-/// all ports (deviation: uet-htsim has one pacer per host, and hosts with one plane).
+/// The turns of all receiver halves of an endpoint. Flows whose data arrives at the same ports of
+/// the host form a group and take turns at the rate of these ports; a host with one port has one
+/// group. If flows with one path share ports with flows that use all ports, these ports belong to
+/// two groups and may be granted twice (deviation: uet-htsim has one pacer per host, and hosts with
+/// one plane).
 #[derive(Clone, Debug)]
 pub(super) struct Grants {
     groups: Vec<Group>,
 }
 
-/// The flows of some ports whose receiver halves wait for a turn, and when the next one is.
+/// The flows of some ports whose receiver halves wait for a turn, and the time of the next turn.
 #[derive(Clone, Debug)]
 struct Group {
     /// Bit n: data may arrive at port n.
     ports: u64,
     pace: GrantPace,
     regulator: Option<Regulator>,
-    /// Flows that wait to grant what was asked for, and those that grant more while nothing is asked for.
+    /// Flows that wait to grant requested data, and flows that wait to grant more while nothing is
+    /// requested.
     asked: Ring<FlowId>,
     unasked: Ring<FlowId>,
     next_at: Time,
@@ -34,7 +37,8 @@ impl Grants {
         Self { groups: Vec::new() }
     }
 
-    /// Returns the number of the group of these ports, which grants at `pace` if it is new.
+    /// Returns the number of the group of these ports. Creates the group with this `pace` if it
+    /// does not exist yet.
     pub(super) fn group(&mut self, ports: u64, pace: GrantPace) -> u8 {
         let known = self.groups.iter().position(|group| group.ports == ports);
         // Hosts have at most 64 ports, and few sets of them.
@@ -46,12 +50,13 @@ impl Grants {
         number as u8
     }
 
-    /// Returns when the next turn is; [`Time::MAX`] if no flow waits for one.
+    /// Returns the time of the next turn; [`Time::MAX`] if no flow waits for one.
     pub(super) fn next_at(&self) -> Time {
         self.groups.iter().map(Group::next_at).min().unwrap_or(Time::MAX)
     }
 
-    /// Returns the flow whose turn is due, which waits for it no longer, and its group.
+    /// Removes the flow whose turn is due from its queue. Returns the number of its group, the flow
+    /// and the kind of turn.
     fn pop(&mut self, now: Time) -> Option<(usize, FlowId, Turn)> {
         let due = self.groups.iter_mut().enumerate().find(|(_, group)| group.next_at() <= now);
         let (number, group) = due?;
@@ -78,7 +83,8 @@ impl Group {
         if self.asked.is_empty() && self.unasked.is_empty() { Time::MAX } else { self.next_at }
     }
 
-    /// Puts a flow into the queue of the turns that its receiver half waits for, unless it is there.
+    /// Adds a flow to the queue of the turns that its receiver half waits for, unless it is in that
+    /// queue already.
     fn list(&mut self, id: FlowId, turn: Turn, listed: &mut Listed) {
         let (queue, is_in) = match turn {
             Turn::Asked => (&mut self.asked, &mut listed.asked),
@@ -90,22 +96,22 @@ impl Group {
         }
     }
 
-    /// A turn that granted `bytes` was due.
+    /// Sets the time of the next turn after a turn that granted `bytes`.
     fn pass(&mut self, now: Time, bytes: Bytes) {
         let bytes = if bytes == Bytes::ZERO { self.pace.least } else { bytes };
         let mut gap = self.pace.rate.serialization_time(bytes);
         if let Some(regulator) = &mut self.regulator {
             gap = gap.mul_f64(1.0 / regulator.part(now));
         }
-        // The next is counted from when this one was due, so that a host that is late keeps its rate; one that was held up for longer
-        // does not make up for all of it.
+        // The gap counts from the time at which this turn was due, so that a late host keeps its
+        // rate. A host that was late by more than the limit does not catch up completely.
         let late = self.pace.most_late.max(gap);
         self.next_at = self.next_at.max(now.saturating_sub(late)).saturating_add(gap);
     }
 }
 
 impl<F: AlgorithmFactory> Endpoint<F> {
-    /// A data packet of a flow arrived: its receiver half may now wait for a turn.
+    /// Records the arrival of a data packet of a flow, whose receiver half may now wait for a turn.
     pub(super) fn note_arrival(&mut self, now: Time, id: FlowId, arrived: ArrivedAs) {
         let Some(grants) = &mut self.grants else { return };
         let flow = self.flows.get_mut(id.index());
@@ -116,7 +122,7 @@ impl<F: AlgorithmFactory> Endpoint<F> {
         self.list_for_grants(now, id);
     }
 
-    /// Puts a flow into the queue of the turns that its receiver half waits for.
+    /// Adds a flow to the queue of the turns that its receiver half waits for.
     pub(super) fn list_for_grants(&mut self, now: Time, id: FlowId) {
         let Some(grants) = &mut self.grants else { return };
         let Some(flow) = self.flows.get_mut(id.index()) else { return };
@@ -132,12 +138,13 @@ impl<F: AlgorithmFactory> Endpoint<F> {
         }
     }
 
-    /// Runs the turns that are due: their grants are sent with the next control packets.
+    /// Runs the turns that are due; their grants are sent with the next control packets.
     pub(super) fn run_turns(&mut self, now: Time) {
         let Some(grants) = &mut self.grants else { return };
         while let Some((group, id, turn)) = grants.pop(now) {
             let Some(flow) = self.flows.get_mut(id.index()) else { continue };
-            // A flow that was released, or opened again with another algorithm, has left the queues but for its place.
+            // A released flow, or one opened again with another algorithm, may still be listed but
+            // takes no turns.
             let Some(listed) = flow.listed() else { continue };
             match turn {
                 Turn::Asked => listed.asked = false,
@@ -156,7 +163,7 @@ impl<F: AlgorithmFactory> Endpoint<F> {
         }
     }
 
-    /// Returns when the next turn is; [`Time::MAX`] if there is none.
+    /// Returns the time of the next turn; [`Time::MAX`] if there is none.
     pub(super) fn next_turn(&self) -> Time {
         self.grants.as_ref().map_or(Time::MAX, |grants| grants.next_at())
     }
@@ -168,7 +175,7 @@ mod tests {
 
     use super::*;
 
-    /// Turns of 1250 B at 100 Gb/s: 100 ns each. A host makes up for 1 us.
+    /// Turns of 1250 B at 100 Gb/s take 100 ns each. A host catches up for at most 1 us.
     fn group() -> Group {
         let pace = GrantPace {
             rate: Rate::from_gbps(100),
@@ -200,10 +207,12 @@ mod tests {
         let mut group = group();
         assert_eq!(turns(&mut group, at(0)), 1);
         assert_eq!(group.next_at(), at(100));
-        // 250 ns late: the turns of 100, 200 and 300 ns, and the next one is due at 400 ns as if it had been in time.
+        // 250 ns late: the turns of 100, 200 and 300 ns run now; the next one is due at 400 ns, as
+        // without the delay.
         assert_eq!(turns(&mut group, at(350)), 3);
         assert_eq!(group.next_at(), at(400));
-        // Held up until 11,400 ns, it makes up for the last microsecond: the turn that is due then, and ten.
+        // Blocked until 11,400 ns, the host catches up for the last microsecond: the turn that is
+        // due then, and ten more.
         assert_eq!(turns(&mut group, at(11_400)), 11);
         assert_eq!(group.next_at(), at(11_500));
     }

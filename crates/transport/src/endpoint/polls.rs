@@ -15,7 +15,8 @@ impl<F: AlgorithmFactory> Endpoint<F> {
         self.poll_ack(now).or_else(|| self.poll_data(now))
     }
 
-    /// Returns the next packet that neither window nor pace delays: an acknowledgement or a read request.
+    /// Returns the next packet that is subject to neither window nor pacing: a refusal, an
+    /// acknowledgement, a control packet or a read request.
     #[inline]
     pub fn poll_ack(&mut self, now: Time) -> Option<Transmit> {
         if let Some(transmit) = self.poll_refusal() {
@@ -26,7 +27,8 @@ impl<F: AlgorithmFactory> Endpoint<F> {
             flow.in_acks = false;
             if let Some((seq, ack)) = flow.ack(now).filter(|_| flow.is_open()) {
                 if flow.receive.has_gap_to_report() {
-                    // This acknowledgement has news, so it does not report the gap to the sender.
+                    // This acknowledgement has news, so it does not inform the sender of the gap;
+                    // the next one does.
                     enqueue(&mut self.acks, &mut flow.in_acks, id);
                 }
                 return Some(Transmit {
@@ -68,7 +70,7 @@ impl<F: AlgorithmFactory> Endpoint<F> {
         None
     }
 
-    /// Returns the next data packet that window and pace allow. Flows are served in turn.
+    /// Returns the next data packet that window and pace allow. Flows are served round-robin.
     #[inline]
     pub fn poll_data(&mut self, now: Time) -> Option<Transmit> {
         while let Some(id) = self.ready.pop_front() {
@@ -92,10 +94,12 @@ impl<F: AlgorithmFactory> Endpoint<F> {
         self.ready.front().copied()
     }
 
-    /// Returns the next data packet like [`Endpoint::poll_data`], of the flows that `turn` lets send, by the entropy
-    /// value of their packet if they have a policy. For hosts with several ports, of which some are busy. The other
-    /// flows keep their turn, and `turn` is not asked again about a flow that waits before `has_room` holds for its
-    /// ports: a poll looks at one flow per set of ports, and at each flow once as it begins to wait.
+    /// Returns the next data packet like [`Endpoint::poll_data`], for hosts with several ports of
+    /// which some are busy. `turn` decides for each flow whether it may send; if the flow has a
+    /// policy, it gets the entropy value of the next packet. All other flows keep their position,
+    /// and `turn` is not called again for a waiting flow until `has_room` is true for its ports. A
+    /// poll therefore examines one flow per set of ports, and each flow once when it begins to
+    /// wait.
     pub fn poll_data_of(
         &mut self,
         now: Time,
@@ -120,7 +124,8 @@ impl<F: AlgorithmFactory> Endpoint<F> {
         None
     }
 
-    /// Asks the flows that wait for ports again at the next poll: the links of the host, or paths, have changed.
+    /// Makes the next poll examine all flows that wait for ports again, because links of the host
+    /// or paths have changed.
     pub fn forget_ports(&mut self) {
         if self.waiting.len() == 0 {
             return;
@@ -131,12 +136,14 @@ impl<F: AlgorithmFactory> Endpoint<F> {
         }
     }
 
-    /// Takes a data packet of a flow that has just left the queue of ready flows, if window and pace allow.
+    /// Returns a data packet of a flow that has just left the queue of ready flows, if window and
+    /// pace allow one.
     #[inline]
     fn send_data_of(&mut self, now: Time, id: FlowId) -> Option<Transmit> {
         let flow = &mut self.flows[id.index()];
         flow.in_ready = false;
-        // A poll may be of an earlier time than the last look: each direction can have its own thread.
+        // Each direction can have its own thread, so the time of a poll may be before that of the
+        // last evaluation.
         let known = flow.can_send && self.looked_at <= now;
         let ready = known || flow.readiness(now, &self.config) == Readiness::Ready;
         let first = flow.send.in_flight == 0;
@@ -156,7 +163,7 @@ impl<F: AlgorithmFactory> Endpoint<F> {
     #[inline]
     #[must_use]
     pub fn has_ack(&self) -> bool {
-        // Combined with `|`: a single branch.
+        // Combined with `|` for a single branch.
         self.acks.len() | self.controls.len() | self.requests.len() | self.refusals.len() > 0
     }
 

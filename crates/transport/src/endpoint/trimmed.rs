@@ -7,10 +7,11 @@ use super::{Endpoint, Handled, enqueue};
 use crate::receive::{Arrival, Observed};
 
 impl<F: AlgorithmFactory> Endpoint<F> {
-    /// Handles what a switch left of a data packet of an open flow. If its payload is here already, the
-    /// packet counts as received and is acknowledged. Otherwise the sender gets a negative
-    /// acknowledgement at once: the packet is not received, and no other acknowledgement reports it
-    /// (as in uet-htsim 40ccb05; unverified: Handley et al., NDP, SIGCOMM 2017).
+    /// Handles the header of a trimmed data packet of an open flow. If its payload is here already,
+    /// the packet counts as received and is acknowledged. Otherwise the sender gets a negative
+    /// acknowledgement at once. The packet then does not count as received, and no other
+    /// acknowledgement reports it (as in uet-htsim 40ccb05; unverified: Handley et al., NDP,
+    /// SIGCOMM 2017).
     pub(super) fn handle_trimmed(
         &mut self,
         arrival: &Arrival,
@@ -25,11 +26,11 @@ impl<F: AlgorithmFactory> Endpoint<F> {
             true => flow.send.has_answer(trimmed.op, offset, length),
             false => flow.receive.has_range(trimmed.op, offset, length),
         };
-        // A range that both sides do not agree on is that of a broken or hostile peer.
+        // A range that does not fit the op comes from a broken or hostile peer.
         let Some(is_here) = is_here else { return Handled::Refused };
         if is_here || flow.has_packet(header.seq) {
             flow.record((header.seq, None), arrival, &Observed::default());
-            // An algorithm with credits acknowledges data by them.
+            // An algorithm with credits acknowledges data by its credits.
             if flow.algorithm.allowance().pacing != Pacing::Credits {
                 enqueue(&mut self.acks, &mut flow.in_acks, id);
             }

@@ -1,29 +1,30 @@
-//! Flows with data that wait for ports of their host, for hosts with several ports.
+//! Flows with data that wait for ports of their host, on hosts with several ports.
 
 use alloc::vec::Vec;
 
 use apus_units::{FlowId, Ring};
 
-/// Flows by the ports that they wait for, so that a poll looks at the first of each list instead of at each flow.
+/// Waiting flows, grouped by the ports that they wait for: a poll examines the first flow of each
+/// list instead of every flow.
 #[derive(Debug, Default)]
 pub(super) struct WaitingFlows {
     lists: Vec<List>,
     /// Number of flows.
     len: usize,
-    /// Number that the next flow gets: flows began to wait in this order.
+    /// Number that the next flow gets. Numbers give the order in which flows began to wait.
     next: u64,
 }
 
 /// Flows that wait for any of the same ports.
 #[derive(Debug)]
 struct List {
-    /// As bits.
+    /// Set of ports, one bit each.
     ports: u64,
     flows: Ring<(u64, FlowId)>,
 }
 
 impl List {
-    /// Returns the number of its first flow.
+    /// Returns the number of the first flow.
     fn first(&self) -> u64 {
         self.flows.front().map_or(u64::MAX, |(number, _)| *number)
     }
@@ -48,7 +49,7 @@ impl WaitingFlows {
         self.lists.push(List { ports, flows });
     }
 
-    /// Removes the flow that has waited longest of those for which `has_room`.
+    /// Removes the longest-waiting flow among those for which `has_room` is true.
     pub(super) fn pop(&mut self, has_room: impl Fn(u64) -> bool) -> Option<FlowId> {
         let with_room = self.lists.iter_mut().filter(|list| has_room(list.ports));
         let list = with_room.min_by_key(|list| list.first())?;

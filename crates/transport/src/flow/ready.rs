@@ -1,4 +1,4 @@
-//! Whether and when a flow may send data, and when it has to be looked at again.
+//! Readiness of a flow: whether and when it may send data, and when it must be evaluated again.
 
 use apus_cc::{AlgorithmFactory, Allowance, Departure, Outlook, Pacing, Sender};
 use apus_units::{Bytes, Rate, Span, Time};
@@ -6,7 +6,7 @@ use apus_units::{Bytes, Rate, Span, Time};
 use super::{Flow, Silence, Waiting};
 use crate::config::EndpointConfig;
 
-/// When a flow can send data.
+/// Whether and when a flow can send data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Readiness {
     /// The flow can send now.
@@ -18,7 +18,7 @@ pub(crate) enum Readiness {
 }
 
 impl Readiness {
-    /// Returns the time for which a paced packet waits; [`Time::MAX`] without one.
+    /// Returns the time at which a paced flow can send; [`Time::MAX`] if pacing does not delay it.
     #[inline]
     fn at(self) -> Time {
         match self {
@@ -61,7 +61,8 @@ impl<F: AlgorithmFactory> Flow<F> {
         }
     }
 
-    /// Returns the readiness with the limit of [`EndpointConfig::flow_rate`].
+    /// Applies [`EndpointConfig::flow_rate`], the range of packet numbers and the wait for a
+    /// timeout to a readiness.
     #[inline(always)]
     fn limited(&self, now: Time, readiness: Readiness, config: &EndpointConfig) -> Readiness {
         if self.send.waits_for_timeout() || !self.is_within_range() {
@@ -81,8 +82,8 @@ impl<F: AlgorithmFactory> Flow<F> {
         Some(self.send.last_sent_at()?.saturating_add(rate.serialization_time(bytes)))
     }
 
-    /// Returns the readiness of a flow with data by the window and pace of the algorithm; `None` if the sender
-    /// half decides ([`Pacing::Own`]).
+    /// Returns the readiness of a flow with data according to the window and pace of the algorithm;
+    /// `None` if the sender half decides ([`Pacing::Own`]).
     #[inline(always)]
     fn allowed(&self, now: Time, allowance: &Allowance) -> Option<Readiness> {
         if matches!(allowance.pacing, Pacing::Own { .. }) {
@@ -91,8 +92,8 @@ impl<F: AlgorithmFactory> Flow<F> {
         if !allowance.admits(self.send.data_in_flight()) {
             return Some(Readiness::Waiting);
         }
-        // The pace counts from the previous transmission, so that the period is rtt/cwnd (Swift Alg. 1
-        // l. 30).
+        // The pace counts from the previous transmission, so that the period is rtt/cwnd (Swift
+        // Alg. 1 l. 30).
         let paced_until = match allowance.pacing {
             Pacing::AckClocked | Pacing::Own { .. } => return Some(Readiness::Ready),
             Pacing::Credits if self.has_credit() => return Some(Readiness::Ready),
@@ -164,8 +165,8 @@ impl<F: AlgorithmFactory> Flow<F> {
         let give_up = self.give_up_at(config).unwrap_or(Time::MAX);
         let (control, algorithm) = match self.in_controls {
             false => (self.next_control(), outlook.next_timer),
-            // A due control packet is already queued for a poll, and the algorithm is not asked for another before: its timer
-            // may be due, but cannot move.
+            // A due control packet is already queued for a poll, and the algorithm is not asked for
+            // another one before that poll. Its timer may be due, but cannot move.
             true if self.has_pending_control() => (Time::MAX, Time::MAX),
             true => (Time::MAX, outlook.next_timer),
         };
@@ -179,7 +180,8 @@ impl<F: AlgorithmFactory> Flow<F> {
         readiness.at().min(self.algorithm.next_timer().unwrap_or(Time::MAX))
     }
 
-    /// Returns the time at which the flow is given up if the peer sends none of the packets due.
+    /// Returns the time at which the flow is given up if none of the packets due from the peer
+    /// arrives.
     #[inline]
     pub(crate) fn give_up_at(&self, config: &EndpointConfig) -> Option<Time> {
         let after = config.give_up_after?;

@@ -1,4 +1,4 @@
-//! Acknowledgements, losses, signals and timeouts of a flow, as its algorithm hears of them.
+//! Reports of acknowledgements, losses, signals and timeouts from a flow to its algorithm.
 
 use apus_cc::{
     AckEvent, AlgorithmFactory, LossEvent, Sender, SignalEvent, TimeoutEvent, TrimEvent,
@@ -20,7 +20,7 @@ use crate::streams::Finished;
 const MAX_STAMP_TO_DEPARTURE_NS: u32 = 1 << 20;
 
 impl<F: AlgorithmFactory> Flow<F> {
-    /// Processes an acknowledgement and passes it to the algorithm; `finish` gets each op that
+    /// Processes an acknowledgement and passes it to the algorithm; calls `finish` for each op that
     /// ends.
     #[inline]
     pub(crate) fn on_ack(
@@ -79,8 +79,8 @@ impl<F: AlgorithmFactory> Flow<F> {
             LocalRx::Fabric => (Span::ZERO, Span::ZERO),
             LocalRx::Ignored => (Span::ZERO, local),
         };
-        // Swift §3.3. The clocks of two hosts differ and their conversion has errors (App. A), so
-        // the sum of the parts may slightly exceed the whole.
+        // Swift §3.3. The clocks of two hosts differ, and converting between them has errors (App.
+        // A), so the sum of the parts may slightly exceed the whole.
         let endpoint_delay = (ack.remote_queuing + counted).min(rtt);
         let fabric_delay = rtt - (endpoint_delay + ignored).min(rtt);
         let mut event = AckEvent::new(arrival.now, rtt);
@@ -103,8 +103,9 @@ impl<F: AlgorithmFactory> Flow<F> {
         RttSample { end_to_end_rtt: rtt, fabric_rtt: fabric_delay, endpoint_delay }
     }
 
-    /// Handles a switch's signal of the congestion that packet `seq` met. Returns `false`, without
-    /// effect, if the packet is not in flight, left at another time, or has already been signalled.
+    /// Handles a switch's signal of the congestion on the path of packet `seq`. Returns `false`,
+    /// without effect, if the packet is not in flight, left at another time, or has already been
+    /// signalled.
     pub(crate) fn on_signal(
         &mut self,
         arrival: &Arrival,
@@ -115,7 +116,7 @@ impl<F: AlgorithmFactory> Flow<F> {
         let left = (sent_at.since(Time::ZERO).as_ps() / 1_000) as u32; // modulo 2^32 by intent
         let Some(link_rate) = rate_of_code(signal.link_rate) else { return false };
         if left.wrapping_sub(signal.sent) > MAX_STAMP_TO_DEPARTURE_NS {
-            return false; // a forged signal has to name the departure time
+            return false; // a forged signal must also name the departure time
         }
         self.send.note_signal(seq);
         let mut event = SignalEvent::new(arrival.now, arrival.nic_received_at.since(sent_at), seq);
@@ -126,13 +127,13 @@ impl<F: AlgorithmFactory> Flow<F> {
         true
     }
 
-    /// Handles the peer's report that a packet arrived trimmed: its payload will be retransmitted before
-    /// new data, as the window permits, or after its timeout if too many have arrived trimmed in a row. Has no effect if the packet is
-    /// not in flight.
+    /// Handles the peer's report that a packet arrived trimmed. Its payload is retransmitted before
+    /// new data, as the window permits; after too many round trips with only trimmed packets, it is
+    /// retransmitted after the timeout. Has no effect if the packet is not in flight.
     pub(crate) fn on_nack(&mut self, now: Time, nack: &Nack, config: &EndpointConfig) -> Handled {
         let payload = match self.send.on_trimmed(now, nack.packet, config) {
             Resend::NotInFlight => return Handled::Nack { outstanding: false },
-            // The algorithm hears of it by the timeout.
+            // The algorithm learns of it from the timeout.
             Resend::AtTimeout => {
                 self.report_trim(now, nack);
                 return Handled::Nack { outstanding: true };
@@ -151,8 +152,9 @@ impl<F: AlgorithmFactory> Flow<F> {
         Handled::Nack { outstanding: true }
     }
 
-    /// Returns the number of marks that the peer counted since the newest acknowledgement before this one. The count only
-    /// grows, so an acknowledgement that was overtaken has a smaller one: its marks were counted.
+    /// Returns the number of marks that the peer has counted since the newest acknowledgement
+    /// before this one. The count only grows, so an overtaken acknowledgement has a smaller count,
+    /// whose marks are already included.
     pub(crate) fn newly_marked(&mut self, marked: u32) -> u32 {
         let new = marked.wrapping_sub(self.marked);
         if new > u32::MAX / 2 {
@@ -170,7 +172,7 @@ impl<F: AlgorithmFactory> Flow<F> {
         self.on_timeout_of_all(now, config);
     }
 
-    /// Everything in flight is lost.
+    /// Declares everything in flight lost.
     pub(super) fn on_timeout_of_all(&mut self, now: Time, config: &EndpointConfig) {
         let lost_packets = self.send.data_in_flight();
         self.send.on_timeout(now, self.algorithm.rto(), config.recovery);

@@ -1,4 +1,4 @@
-//! A flow with a path policy: which path each packet takes, and what the policy learns.
+//! Flows with a path policy: the path of each packet, and the reports to the policy.
 
 use alloc::boxed::Box;
 
@@ -17,7 +17,7 @@ use crate::spread::{EvCounters, NextEv, Path, Spread};
 use crate::streams::Finished;
 
 impl<F: AlgorithmFactory> Flow<F> {
-    /// Lets the flow spread its packets.
+    /// Sets the state of a flow that spreads its packets.
     pub(crate) fn set_spread(&mut self, spread: Spread<F::Path>) {
         let control = self.extra.take().and_then(|extra| extra.control);
         self.extra = Some(Box::new(Extra { control, spread: Some(Box::new(spread)) }));
@@ -44,7 +44,7 @@ impl<F: AlgorithmFactory> Flow<F> {
         self.extra.as_ref().is_some_and(|extra| extra.control.is_some())
     }
 
-    /// Returns the path of the data packet or request that was taken last.
+    /// Returns the path of the data packet or request that was polled last.
     #[inline]
     pub(crate) fn path(&self) -> Path {
         match self.spread() {
@@ -67,7 +67,8 @@ impl<F: AlgorithmFactory> Flow<F> {
         Path::Label(self.path_label)
     }
 
-    /// Gives the packet that was just taken an entropy value; retransmissions get a new one too.
+    /// Assigns an entropy value to the packet that was just polled; a retransmission gets a new one
+    /// too.
     #[inline(never)] // flows with one path do not need it
     pub(crate) fn choose_path(&mut self, now: Time) {
         let cwnd = self.algorithm.allowance().window;
@@ -80,7 +81,7 @@ impl<F: AlgorithmFactory> Flow<F> {
         self.send.note_ev(ev);
     }
 
-    /// Gives a packet that was just taken another entropy value than the policy did.
+    /// Replaces the entropy value that the policy chose for a packet that was just polled.
     pub(crate) fn replace_ev(&mut self, seq: PacketNumber, ev: Ev) {
         let Some(before) = self.send.replace_ev(seq, ev) else { return };
         let Some(spread) = self.spread_mut() else { return };
@@ -93,28 +94,28 @@ impl<F: AlgorithmFactory> Flow<F> {
         }
     }
 
-    /// Counts packets by their entropy value modulo `values`.
+    /// Starts counting packets by their entropy value modulo `values`.
     pub(crate) fn count_evs(&mut self, values: usize) {
         if let Some(spread) = self.spread_mut() {
             spread.counters = alloc::vec![EvCounters::default(); values].into();
         }
     }
 
-    /// Lets late packets count as marked.
+    /// Makes late packets count as marked.
     pub(crate) fn mark_late(&mut self) {
         if let Some(spread) = self.spread_mut() {
             spread.late_is_marked = true;
         }
     }
 
-    /// Forgets the failures of an entropy value.
+    /// Resets the count of failures of an entropy value.
     pub(crate) fn forgive(&mut self, ev: Ev) {
         if let Some(counters) = self.spread_mut().and_then(|spread| spread.counters_of(ev)) {
             counters.failures = 0;
         }
     }
 
-    /// Returns the entropy value of a packet and when it left, while it is remembered.
+    /// Returns the entropy value of a packet and the time at which it left, while it is recorded.
     pub(crate) fn sent_by(&mut self, seq: PacketNumber) -> Option<(Ev, Time)> {
         if self.is_spread() { self.send.sent_by(seq) } else { None }
     }
@@ -124,7 +125,8 @@ impl<F: AlgorithmFactory> Flow<F> {
         self.spread().map_or(&[], |spread| &spread.counters)
     }
 
-    /// Returns `true` if an acknowledgement must leave before packet `seq`, which came by `path`, is handled.
+    /// Returns `true` if an acknowledgement must leave before packet `seq`, which arrived by
+    /// `path`, is handled.
     #[inline]
     pub(crate) fn must_ack_before(&self, seq: PacketNumber, path: u32) -> bool {
         self.in_acks && self.spread().is_some_and(|spread| spread.exceeds_word(seq.get(), path))
@@ -138,14 +140,14 @@ impl<F: AlgorithmFactory> Flow<F> {
         Some(NextEv { ev, may_move: spread.policy.sprays(), failing: &spread.failing })
     }
 
-    /// Gives the next packet another entropy value than the policy did.
+    /// Replaces the entropy value that the policy chose for the next packet.
     pub(crate) fn set_next_ev(&mut self, ev: Ev) {
         if let Some(spread) = self.spread_mut() {
             spread.chosen = Some(ev);
         }
     }
 
-    /// Sets the numbers of ports and of their pairs.
+    /// Sets the number of ports and the number of pairs of ports.
     pub(crate) fn set_ports(&mut self, ports: u32, pairs: usize) {
         if let Some(spread) = self.spread_mut() {
             spread.ports = ports;
@@ -153,8 +155,8 @@ impl<F: AlgorithmFactory> Flow<F> {
         }
     }
 
-    /// Adds the credit to a data packet that was just taken, or chooses its path. Returns `true` if it may be
-    /// marked for the policy.
+    /// Attaches the credit to a data packet that was just polled, and chooses its path. Returns
+    /// `true` if switches may mark it for the policy.
     #[inline(never)] // most flows have neither
     pub(super) fn attach(&mut self, now: Time, segment: &mut Segment) -> bool {
         segment.attached = self.take_credit().map(Attached::Credit);
@@ -164,29 +166,33 @@ impl<F: AlgorithmFactory> Flow<F> {
         self.spread().is_some_and(|spread| spread.markable)
     }
 
-    /// Returns what data packet `seq`, for which the algorithm has paid, says of the order of packets: it draws an acknowledgement at once if
-    /// window, credit or data run out with it, or if it is sent again (uet-htsim 40ccb05, `sendNewPacket` and `sendRtxPacket`).
+    /// Returns the order fields of data packet `seq`, once the algorithm has counted it. The packet
+    /// requests an immediate acknowledgement if the window, the range of packet numbers or the data
+    /// ends with it, or if it is a retransmission (uet-htsim 40ccb05, `sendNewPacket` and
+    /// `sendRtxPacket`).
     #[inline(never)] // flows with one path do not need it
     pub(super) fn order_of_data(&self, seq: PacketNumber) -> Option<Attached> {
         let waits = self.send.is_resent(seq) || !self.send.has_data() || !self.may_go_on();
         self.order(seq, waits)
     }
 
-    /// Returns whether the window, and the range of packet numbers, admit another packet.
+    /// Returns `true` if the window and the range of packet numbers admit another packet.
     fn may_go_on(&self) -> bool {
         self.algorithm.allowance().admits(self.send.data_in_flight()) && self.is_within_range()
     }
 
-    /// Returns `false` if the receiver would forget the oldest packet in flight with the next one.
+    /// Returns `false` if the next packet would make the receiver forget the oldest packet in
+    /// flight.
     #[inline]
     pub(super) fn is_within_range(&self) -> bool {
         self.spread()
             .is_none_or(|spread| self.send.range_in_flight() < u64::from(spread.config.range))
     }
 
-    /// Limits the records of packets that are not in flight. If the range of packet numbers is full, it begins again at the oldest packet in
-    /// flight. An acknowledgement moves it too, but none comes if all packets before that one arrived trimmed, are requests whose answers
-    /// arrived, or never left.
+    /// Limits the number of records of packets that are not in flight. If the range of packet
+    /// numbers is full, its start moves to the oldest packet in flight. An acknowledgement also
+    /// moves the start. But none arrives if all packets before that one arrived trimmed, are
+    /// requests whose answers arrived, or never left.
     #[inline]
     pub(crate) fn free_settled(&mut self) {
         if !self.is_spread() {
@@ -203,20 +209,22 @@ impl<F: AlgorithmFactory> Flow<F> {
         }
     }
 
-    /// Returns `true` if a request may leave: neither window nor pace limit it, but the range of packet numbers does.
+    /// Returns `true` if a request may leave. Requests are limited by the range of packet numbers,
+    /// but not by window or pacing.
     #[inline]
     pub(crate) fn may_request(&self) -> bool {
         self.send.has_request() && self.is_within_range()
     }
 
-    /// Returns what a data packet of a flow that spreads its packets says of their order.
+    /// Returns the order fields of a data packet of a flow that spreads its packets; `waits`
+    /// requests an immediate acknowledgement.
     pub(super) fn order(&self, seq: PacketNumber, waits: bool) -> Option<Attached> {
         let behind = seq.get() - self.send.loss_floor();
         let awaited_behind = u16::try_from(behind).unwrap_or(u16::MAX);
         Some(Attached::Order(Order { awaited_behind, ack_now: waits }))
     }
 
-    /// Returns whether a data packet that has arrived, and was recorded, draws an acknowledgement now.
+    /// Returns `true` if a recorded data packet requires an acknowledgement now.
     #[inline]
     pub(crate) fn acks_now(&mut self, segment: &Segment, arrival: &Arrival, is_new: bool) -> bool {
         let Some(spread) = self.spread_mut() else { return true };
@@ -226,7 +234,8 @@ impl<F: AlgorithmFactory> Flow<F> {
         spread.acks.on_packet(segment.length, seen, order, is_complete)
     }
 
-    /// Packet `seq` arrived without its payload, which will come under another number.
+    /// Records that packet `seq` arrived without its payload, which will be sent under another
+    /// number.
     pub(crate) fn note_trimmed(&mut self, seq: PacketNumber) {
         if let Some(spread) = self.spread_mut() {
             spread.received.note_trimmed(seq);
@@ -276,7 +285,7 @@ impl<F: AlgorithmFactory> Flow<F> {
         Some((seq, ack))
     }
 
-    /// Processes an acknowledgement like [`Flow::on_ack`], and passes it to the policy too.
+    /// Processes an acknowledgement like [`Flow::on_ack`], and also reports it to the policy.
     #[inline(never)] // flows with one path do not need it
     pub(super) fn on_spread_ack(
         &mut self,
@@ -319,7 +328,7 @@ impl<F: AlgorithmFactory> Flow<F> {
         for ev in lost.drain(..) {
             spread.report(&self.report(now, ev, PathFeedback::Lost));
         }
-        spread.losses.lost = lost; // its memory is used again
+        spread.losses.lost = lost; // keeps its memory for reuse
         if self.send.in_flight == 0 && !self.send.has_data() {
             spread.policy.on_idle(now);
         }
@@ -352,7 +361,7 @@ impl<F: AlgorithmFactory> Flow<F> {
         true
     }
 
-    /// Tells the policy of the packets that were just declared lost.
+    /// Reports the packets that were just declared lost to the policy.
     fn report_lost_paths(&mut self, now: Time, kind: PathFeedback) {
         let Some(spread) = self.spread_mut() else { return };
         let mut lost = core::mem::take(&mut spread.losses.lost);
@@ -363,7 +372,7 @@ impl<F: AlgorithmFactory> Flow<F> {
             }
         }
         if let Some(spread) = self.spread_mut() {
-            spread.losses.lost = lost; // its memory is used again
+            spread.losses.lost = lost; // keeps its memory for reuse
         }
     }
 
@@ -386,7 +395,8 @@ impl<F: AlgorithmFactory> Flow<F> {
         (event.lost_packets, event.next_seq) = (lost, self.send.next_seq());
         event.is_same_flight = largest < spread.timed_out_below;
         if !event.is_same_flight {
-            // Not after a timeout of the same flight: what that one sends again is a flight of its own.
+            // Not after a timeout of the same flight: the retransmissions of that timeout are a
+            // flight of their own.
             spread.timed_out_below = event.next_seq;
         }
         self.report_lost_paths(now, PathFeedback::Timeout);
@@ -407,10 +417,11 @@ impl<F: AlgorithmFactory> Flow<F> {
         }
     }
 
-    /// Tells the path policy that a packet arrived trimmed.
+    /// Reports to the path policy that a packet arrived trimmed.
     pub(super) fn report_trim(&mut self, now: Time, nack: &Nack) {
         if self.spread().is_some_and(|spread| spread.losses.times_packets()) {
-            // Not from a floor that no acknowledgement has moved for long.
+            // The floor may be far below the oldest packet in flight if no acknowledgement has
+            // moved it for long.
             self.pass_settled();
             self.send.time_oldest(now);
         }
@@ -423,7 +434,7 @@ impl<F: AlgorithmFactory> Flow<F> {
         }
     }
 
-    /// A report on the path of one packet, with the state of the flow.
+    /// Returns a report on the path of one packet, with the state of the flow.
     fn report(&self, now: Time, ev: Ev, kind: PathFeedback) -> PathEvent {
         let mut event = PathEvent::new(now, ev, kind);
         event.cwnd = self.window_of_round();
@@ -431,8 +442,9 @@ impl<F: AlgorithmFactory> Flow<F> {
         event
     }
 
-    /// The window whose acknowledgement is a round of the policy. Algorithms that decide on each packet, or that have a rate, report
-    /// theirs; what they allow is the next packet, or any number.
+    /// Returns the window that one round of the policy acknowledges. Algorithms that decide on each
+    /// packet or have a rate report their own window; what they allow is the next packet, or any
+    /// number of packets.
     fn window_of_round(&self) -> f64 {
         let Allowance { window, pacing } = self.algorithm.allowance();
         match pacing {

@@ -9,25 +9,26 @@ use super::parts::{Fate, Range, Sent};
 use crate::config::{EndpointConfig, Recovery};
 use crate::streams::{Finished, Lane};
 
-/// Timeouts of equal length in a row, without an acknowledgement of a packet in flight, after which late acknowledgements count for
-/// the packets that were sent again. deviation: no source; a lost packet seldom causes as many. Timeouts that follow the round trip
+/// Number of timeouts of equal length in a row, without an acknowledgement of a packet in flight,
+/// after which late acknowledgements of original transmissions also settle their retransmissions.
+/// deviation: no source; a lost packet seldom causes as many. Timeouts that follow the round trip
 /// or double are not of equal length: they eventually exceed the round trip.
 pub(super) const LATE_AFTER: u32 = 8;
 
-/// Number of records of packets that are not in flight: two bitmaps of acknowledgements.
+/// Maximum number of records of packets that are not in flight: two bitmaps of acknowledgements.
 const SETTLED_RECORDS: usize = 2 * u128::BITS as usize;
 
-/// What becomes of a packet that arrived trimmed.
+/// Treatment of a packet that arrived trimmed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Resend {
-    /// Nothing: it is not in flight.
+    /// None: it is not in flight.
     NotInFlight,
-    /// It is queued again.
+    /// Its range is queued for retransmission.
     Now {
         /// Bytes of its payload.
         payload: u32,
     },
-    /// It stays in flight.
+    /// It stays in flight until the timeout.
     AtTimeout,
 }
 
@@ -36,12 +37,13 @@ pub(crate) enum Resend {
 pub(crate) struct AckOutcome {
     /// Packets acknowledged for the first time that were in flight.
     pub(crate) newly_acked: u32,
-    /// Their payload bytes.
+    /// Payload bytes of these packets.
     pub(crate) newly_acked_bytes: u64,
-    /// Packets declared lost because of holes or a reported gap, and the largest of them.
+    /// Packets declared lost because of holes or a reported gap, and the largest of their numbers.
     pub(crate) lost: u32,
     pub(crate) lost_seq: PacketNumber,
-    /// When the packet whose timing the acknowledgement echoes was sent (t1), if still recorded.
+    /// Time at which the packet whose timing the acknowledgement echoes was sent (t1), if still
+    /// recorded.
     pub(crate) echo_sent_at: Option<Time>,
 }
 
@@ -75,15 +77,16 @@ impl SendSide {
             }
             return outcome;
         }
-        // Repeated without news, as for a message that the receiver has no room for: its timing is that of
-        // a packet acknowledged before, and grows with each repetition.
+        // An acknowledgement that is repeated without news, as for a message that the receiver has
+        // no room for, echoes the timing of a packet acknowledged before. The measured delay would
+        // grow with each repetition.
         let stale = |fate: &Fate| matches!(fate, Fate::Acked) && outcome.newly_acked == 0;
         let echo_sent_at = echoed.filter(|(_, fate)| !stale(fate)).map(|(sent_at, _)| sent_at);
         AckOutcome { echo_sent_at, ..outcome }
     }
 
-    /// Processes the packets that the peer has received: the largest number, and in bit i of the bitmap
-    /// whether `largest - i` was.
+    /// Processes the packets that the peer has received: the largest number, and a bitmap whose bit
+    /// i is set if `largest - i` was received.
     pub(crate) fn on_received(
         &mut self,
         now: Time,
@@ -123,9 +126,10 @@ impl SendSide {
         outcome
     }
 
-    /// Packet `seq` arrived trimmed: if it is in flight, its range is queued again. After [`EndpointConfig::backs_off_after`] round
-    /// trips in which packets arrived trimmed and none arrived whole, it stays in flight instead, and no data leaves before the
-    /// timeout.
+    /// Handles a report that packet `seq` arrived trimmed. If it is in flight, its range is queued
+    /// for retransmission. After [`EndpointConfig::backs_off_after`] round trips in which packets
+    /// arrived trimmed and none arrived whole, it stays in flight instead, and no data leaves
+    /// before the timeout.
     pub(crate) fn on_trimmed(
         &mut self,
         now: Time,
@@ -155,14 +159,16 @@ impl SendSide {
         Resend::Now { payload }
     }
 
-    /// Returns `true` if no data may leave before the timeout, because packets arrived trimmed too often.
+    /// Returns `true` if no data may leave before the timeout, because packets arrived trimmed too
+    /// often.
     #[inline]
     pub(crate) fn waits_for_timeout(&self) -> bool {
-        // It is that of data, since requests are never trimmed. Without data in flight none would come.
+        // Without data in flight no timeout would end the wait. Requests do not count, since they
+        // are never trimmed.
         self.waits_for_timeout && self.data_in_flight() > 0
     }
 
-    /// A packet with payload has arrived whole.
+    /// Records that a packet with payload has arrived whole.
     #[inline]
     pub(super) fn end_trimmed_rounds(&mut self) {
         self.waits_for_timeout = false;
@@ -187,7 +193,8 @@ impl SendSide {
         self.progress_at = now;
     }
 
-    /// Go-back-N: each lane's bytes leave in their order, whenever they were declared lost.
+    /// Go-back-N: restores the order of the bytes of each lane, independent of when they were
+    /// declared lost.
     fn begin_again(&mut self) {
         let order = |range: &Range| (range.lane == Lane::Responses, range.stream, range.offset);
         let next = self.next_seq().get();
@@ -196,8 +203,9 @@ impl SendSide {
         rare.went_back_at = next;
     }
 
-    /// Returns when packet `seq` left, if it is in flight and no switch has signalled about it yet:
-    /// a forged signal must name such a packet, and each packet counts once.
+    /// Returns the time at which packet `seq` left, if it is in flight and no switch has signalled
+    /// about it yet. A forged signal must therefore name such a packet, and each packet counts
+    /// once.
     pub(crate) fn take_signal(&mut self, seq: PacketNumber) -> Option<Time> {
         let record = self.record(seq.get())?;
         if record.fate != Fate::InFlight || record.signalled {
@@ -206,7 +214,7 @@ impl SendSide {
         Some(record.sent_at)
     }
 
-    /// Packet `seq` will not be signalled about again.
+    /// Records that a switch has signalled about packet `seq`, which must not count again.
     pub(crate) fn note_signal(&mut self, seq: PacketNumber) {
         if let Some(record) = self.record(seq.get()) {
             record.signalled = true;
@@ -247,7 +255,8 @@ impl SendSide {
         self.rare.as_ref().map_or(0, |rare| rare.fruitless_timeouts)
     }
 
-    /// Counts a timeout of the same length as the last one. Packets that have timeouts of their own count once per `rto`.
+    /// Counts a timeout; the count restarts if `rto` differs from that of the previous timeout. If
+    /// packets have timeouts of their own, it counts one per `rto`.
     pub(super) fn note_fruitless_timeout(&mut self, now: Time, rto: Span) {
         let rare = self.rare();
         if rare.fruitless_rto != rto {
@@ -259,24 +268,28 @@ impl SendSide {
         rare.fruitless_timeouts = rare.fruitless_timeouts.saturating_add(1);
     }
 
-    /// Doubles the timeout after many of equal length in a row ([`EndpointConfig::max_backed_off`]), and has every second
-    /// timeout without an acknowledgement between send new data first ([`EndpointConfig::new_after_timeouts`]).
+    /// Doubles the timeout after many timeouts of equal length in a row
+    /// ([`EndpointConfig::max_backed_off`]). After every second timeout in a row, new data is sent
+    /// first ([`EndpointConfig::new_after_timeouts`]).
     pub(crate) fn back_off(&mut self, window: f64, config: &EndpointConfig) {
         let longest = config.max_backed_off.filter(|_| window >= 1.0);
         let doublings = match longest {
             None => 0,
-            Some(_) => self.fruitless_timeouts().saturating_sub(config.backs_off_after - 1),
+            Some(_) => {
+                self.fruitless_timeouts().saturating_sub(config.backs_off_after.saturating_sub(1))
+            }
         };
         self.doublings = doublings.min(63) as u8;
         let rare = self.rare();
         rare.longest_rto = longest.unwrap_or(Span::ZERO);
-        // A peer may have room for the rest of a newer message, and for an older one only after that: with a window of one
-        // packet, the older one alone would be sent for ever.
+        // A peer may have room for the rest of a newer message, and for an older message only after
+        // the newer one is complete. With a window of one packet, only the older message would be
+        // retransmitted, without end.
         rare.new_first = config.new_after_timeouts && rare.new_after_next;
         rare.new_after_next = !rare.new_after_next;
     }
 
-    /// Returns the retransmission timeout where that of the algorithm is `rto`.
+    /// Returns the retransmission timeout with doublings; the algorithm's timeout is `rto`.
     #[inline]
     pub(crate) fn backed_off(&self, rto: Span) -> Span {
         if self.doublings == 0 {
@@ -287,8 +300,10 @@ impl SendSide {
         doubled.min(longest).max(rto)
     }
 
-    /// Packets in flight were acknowledged, if there are any in `outcome`: the timeout is not shorter than the round trip, and if they
-    /// had payload, the path has room for it. Requests are never trimmed.
+    /// Ends rows of timeouts or trimmed packets if packets in flight were acknowledged by
+    /// `outcome`. The timeout is then not shorter than the round trip. If these packets had
+    /// payload, the path has room for payload; requests do not show that, because they are never
+    /// trimmed.
     #[inline]
     pub(super) fn note_progress(&mut self, now: Time, outcome: &AckOutcome) {
         if outcome.newly_acked > 0 {
@@ -309,8 +324,9 @@ impl SendSide {
         }
     }
 
-    /// Counts the retransmission of packet `seq`'s range as acknowledged: the peer has the original. Without this, a fixed timeout
-    /// that is shorter than the RTT declares every packet lost before its acknowledgement arrives.
+    /// Counts the retransmission of packet `seq`'s range as acknowledged, because the peer has the
+    /// original. Without this, a fixed timeout that is shorter than the RTT would declare every
+    /// packet lost before its acknowledgement arrives.
     #[cold]
     pub(super) fn settle_late(&mut self, seq: u64, finish: &mut impl FnMut(Finished)) {
         let Some(range) = self.record(seq).map(|record| record.range) else { return };
@@ -324,7 +340,7 @@ impl SendSide {
         }
     }
 
-    /// Takes back a range that was queued again; `false` if it has already left.
+    /// Removes a range from the queue of retransmissions; returns `false` if it has already left.
     #[cold]
     fn unqueue(&mut self, range: Range) -> bool {
         let rare = self.rare();
@@ -346,8 +362,8 @@ impl SendSide {
             return;
         }
         if range.request || stream.cancelled {
-            // The answer ends a read, not the request's acknowledgement; and the completion of an op
-            // that was given up is reported.
+            // A read ends with its answer, not with the acknowledgement of its request. The
+            // completion of a cancelled op has already been reported.
             return;
         }
         stream.settled += u64::from(range.length);
@@ -369,7 +385,8 @@ impl SendSide {
         }
     }
 
-    /// Declares a transmission lost if it is still in flight: its range is queued again.
+    /// Declares a transmission lost if it is still in flight, and queues its range for
+    /// retransmission.
     pub(super) fn lose(&mut self, seq: u64) -> bool {
         let Some(record) = self.record(seq) else { return false };
         if record.fate != Fate::InFlight {
@@ -379,7 +396,7 @@ impl SendSide {
         let range = record.range;
         self.leave_flight(range);
         if range.cancel {
-            self.end_confirming(range.stream); // the peer refuses an ended op again
+            self.end_confirming(range.stream); // the peer will refuse the ended op again
         }
         // A read whose answer has arrived needs no second request, and a cancelled op needs no
         // bytes.
@@ -397,7 +414,7 @@ impl SendSide {
         true
     }
 
-    /// Drops records that no acknowledgement can tell us more about.
+    /// Drops records about which no acknowledgement can report anything new.
     #[inline]
     pub(super) fn forget_old(&mut self, largest: u64) {
         while let Some(front) = self.sent.front() {
@@ -413,8 +430,9 @@ impl SendSide {
         }
     }
 
-    /// Drops the oldest records of a flow with one path if it has more than [`SETTLED_RECORDS`] besides those in flight. A peer that answers
-    /// without acknowledging, or reports every packet as trimmed, must not cost memory: no acknowledgement and no timeout drops them.
+    /// Drops the oldest records of a flow with one path if more than [`SETTLED_RECORDS`] are not in
+    /// flight. A peer that answers without acknowledging, or reports every packet as trimmed, must
+    /// not cost memory: no acknowledgement and no timeout drops these records.
     #[inline]
     pub(crate) fn free_settled(&mut self) {
         while self.sent.len() > SETTLED_RECORDS + self.in_flight as usize
@@ -424,14 +442,14 @@ impl SendSide {
         }
     }
 
-    /// Transmissions below this are acknowledged or declared lost.
+    /// Returns the packet number below which all transmissions are acknowledged or declared lost.
     #[inline]
     pub(crate) fn loss_floor(&self) -> u64 {
         self.first_pn + u64::from(self.settled)
     }
 
-    /// `floor` is at most one beyond the last sent number; fewer than 2^32 transmissions are
-    /// stored.
+    /// Sets the loss floor. `floor` is at most one beyond the last sent number; fewer than 2^32
+    /// transmissions are stored.
     pub(super) fn set_loss_floor(&mut self, floor: u64) {
         self.settled = floor.saturating_sub(self.first_pn) as u32;
     }
@@ -444,7 +462,7 @@ impl SendSide {
         self.settled = self.settled.saturating_sub(1);
     }
 
-    /// Handles a timeout, which is `rto` by the algorithm: everything in flight is declared lost.
+    /// Handles a timeout: everything in flight is declared lost. The algorithm's timeout is `rto`.
     pub(crate) fn on_timeout(&mut self, now: Time, rto: Span, recovery: Recovery) {
         let before = self.in_flight;
         let end = self.next_seq().get();
@@ -458,13 +476,13 @@ impl SendSide {
         if recovery == Recovery::GoBackN {
             self.begin_again();
         }
-        // A silent peer must not cost memory.
+        // Records must not accumulate while the peer is silent.
         while self.sent.len() > SETTLED_RECORDS {
             self.forget_front();
         }
     }
 
-    /// Counts a timeout of this many packets.
+    /// Counts a timeout that declared this many packets lost.
     pub(super) fn note_timeout(&mut self, packets: u32) {
         self.waits_for_timeout = false;
         let heard_at = self.heard_at;
@@ -485,13 +503,13 @@ impl SendSide {
         }
     }
 
-    /// Returns when the peer was last heard while ops are outstanding, and how many timeouts have
-    /// expired since; `None` without outstanding ops.
+    /// Returns the time of the last report from the peer while ops are outstanding, and the number
+    /// of timeouts since then; `None` without outstanding ops.
     pub(crate) fn silence(&self) -> Option<(Time, u32)> {
         let (oldest, submitted_at) = self.open_ops().next()?;
         let is_due = self.in_flight > 0 || self.answers_waiting() > 0 || self.retransmits() > 0;
         if !is_due {
-            // No sent packet is outstanding: the time starts when the data could first be sent.
+            // No packet is outstanding: the silence starts when the data could first be sent.
             let started = oldest.length > 0 && self.last_sent_bytes > 0;
             let sent_at = if started { self.last_sent_at } else { submitted_at };
             return Some((self.heard_at.max(sent_at).max(submitted_at), 0));
@@ -500,7 +518,7 @@ impl SendSide {
         Some((self.heard_at, rare.map_or(0, |rare| rare.silent_timeouts)))
     }
 
-    /// Returns when the peer was last heard, if packets of the peer are due.
+    /// Returns the time of the last report from the peer, if packets from the peer are due.
     pub(crate) fn waiting_since(&self) -> Option<Time> {
         (self.in_flight > 0 || self.answers_waiting() > 0).then_some(self.heard_at)
     }
@@ -512,7 +530,8 @@ mod tests {
     use crate::op::{Op, OpKind};
     use crate::spread::{LossRule, Losses};
 
-    /// A peer reports each packet as trimmed, and now and then acknowledges an old one, so that the flow does not back off.
+    /// The peer reports each packet as trimmed, and sometimes acknowledges an old one, so that the
+    /// flow does not back off.
     #[test]
     fn packets_that_arrive_trimmed_without_end_do_not_cost_memory() {
         for spreads in [false, true] {

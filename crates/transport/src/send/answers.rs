@@ -1,4 +1,4 @@
-//! Answers to reads and atomic ops, on the side that asks.
+//! Answers to reads and atomic ops, at the side that submitted them.
 
 use apus_units::{OpId, Time};
 use apus_wire::Segment;
@@ -6,32 +6,33 @@ use apus_wire::Segment;
 use super::{Fate, SendSide, Sent};
 use crate::streams::Finished;
 
-/// Ops behind this place have room for as many gaps in their answers as the op at it: 64, which is 1 MiB for 1024 ops.
-/// deviation: no source; an answer may come before those to older ops, so that its place says little.
+/// Highest position that limits the gaps of an answer. All ops at or behind it have room for 64
+/// gaps each, which is 1 MiB for 1024 ops. deviation: no source; an answer may arrive before
+/// answers to older ops, so the position of an op says little.
 const MAX_PLACE: usize = 15;
 
 impl SendSide {
-    /// Returns `true` if `segment` is an answer that the peer may send: to a read or atomic op of
-    /// this side, of its length, and opening no more gaps than allowed. An answer to an op that is
-    /// done is a duplicate.
+    /// Returns `true` if `segment` is an answer that the peer may send: it answers a read or atomic
+    /// op of this side, has the length of that op, and opens no more gaps than allowed. An answer
+    /// to an op that is done is a duplicate.
     pub(crate) fn admits_answer(&self, segment: &Segment) -> bool {
         let number = segment.op.get();
         let Some(stream) = self.ops.get(number) else { return number < self.ops.first };
-        // An answer does not wait for the ops before: writes and other reads may be slow.
+        // An answer does not wait for earlier ops, because writes and other reads may be slow.
         let place = ((number - self.ops.first) as usize).min(MAX_PLACE);
         stream.op.kind.is_answered()
             && segment.op_length == stream.op.length
             && (!stream.is_live() || stream.answer.has_room_for(segment.offset, place))
     }
 
-    /// Returns `true` if bytes of an admitted answer are missing before `segment`.
+    /// Returns `true` if bytes of an admitted answer before `segment` are missing.
     pub(crate) fn answer_is_ahead(&self, segment: &Segment) -> bool {
         let stream = self.ops.get(segment.op.get()).filter(|s| s.is_live());
         stream.is_some_and(|s| segment.offset > s.answer.contiguous())
     }
 
-    /// Returns whether these bytes of the answer to op `id` of this side are here; `None` if the op has
-    /// no answer of that length.
+    /// Returns whether these bytes of the answer to op `id` of this side have arrived; `None` if
+    /// the op has no answer of that length.
     pub(crate) fn has_answer(&self, id: OpId, offset: u64, length: u64) -> Option<bool> {
         let Some(stream) = self.ops.get(id.get()) else {
             return (id.get() < self.ops.first).then_some(true);
@@ -41,8 +42,8 @@ impl SendSide {
         answered.then(|| !stream.is_live() || stream.answer.contains(offset, length))
     }
 
-    /// Processes bytes of an admitted answer: returns how many were new, and passes the op to
-    /// `finish` if it is complete. `None` if the op has ended.
+    /// Processes bytes of an admitted answer. Returns the number of new bytes, and calls `finish`
+    /// with the op if it is complete. `None` if the op has ended.
     pub(crate) fn on_answer(
         &mut self,
         now: Time,
@@ -50,7 +51,7 @@ impl SendSide {
         mut finish: impl FnMut(Finished),
     ) -> Option<u64> {
         self.heard_at = now;
-        // Ops are numbered as their streams are.
+        // The number of an op is that of its stream.
         let stream = self.ops.get_mut(segment.op.get()).filter(|s| s.is_live())?;
         let new = stream.answer.insert(segment.offset, u64::from(segment.length));
         if stream.answer.is_complete(stream.op.length) {
@@ -64,7 +65,7 @@ impl SendSide {
         Some(new)
     }
 
-    /// Settles the request of op `number`: its answer has arrived, so the request needs no ACK.
+    /// Settles the request of op `number`: the answer has arrived, so the request needs no ACK.
     pub(super) fn settle_request(&mut self, number: u64) {
         if let Some(rare) = &mut self.rare {
             rare.requests.retain(|r| r.stream != number);
@@ -89,7 +90,7 @@ mod tests {
     use apus_units::Span;
     use apus_wire::{RegionKey, SegmentKind};
 
-    /// Submits a read of a byte and sends the next request; returns its answer.
+    /// Submits a read of one byte and sends the next request; returns the answer to that request.
     fn ask(send: &mut SendSide, now: Time) -> Segment {
         let kind = OpKind::Read { region: RegionKey::new(1), address: 0 };
         send.submit(now, Op { kind, length: 1, user: 0 });
@@ -100,7 +101,7 @@ mod tests {
     #[test]
     fn requests_that_are_answered_and_never_acknowledged_do_not_cost_memory() {
         let mut send = SendSide::default();
-        // The first is lost.
+        // The first request is lost.
         ask(&mut send, Time::ZERO);
         send.on_timeout(Time::ZERO, Span::from_ms(1), EndpointConfig::default().recovery);
         for us in 1..100_000 {

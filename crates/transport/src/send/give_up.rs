@@ -1,4 +1,4 @@
-//! Ops that end before their time: cancelled, refused by the peer, or with their flow.
+//! Ops that end early: cancelled, refused by the peer, or ended with their flow.
 
 use alloc::boxed::Box;
 
@@ -10,12 +10,12 @@ use super::{Fate, Range, Rare, SendSide};
 use crate::op::{Op, OpKind};
 use crate::streams::{Finished, Lane, Stream, Streams};
 
-/// Maximum number of refusals of ended ops that are confirmed at a time. deviation: no source; as many as the peer repeats at once
-/// over UDP.
+/// Maximum number of refusals of ended ops that are being confirmed at the same time. deviation: no
+/// source; as many as the peer repeats at once over UDP.
 const MAX_CONFIRMING: usize = 64;
 
 impl SendSide {
-    /// Ends every op: calls `end` with each and whether any of its packets was ever sent.
+    /// Ends every op. Calls `end` with each op and whether any of its packets was ever sent.
     pub(crate) fn abort(&mut self, mut end: impl FnMut(Finished, bool)) {
         for stream in self.ops.queue.iter().filter(|s| s.is_live()) {
             end(stream.finished(), was_sent(stream));
@@ -31,10 +31,10 @@ impl SendSide {
         *self = Self { ops, rare, first_pn, ..Self::default() };
     }
 
-    /// Cancels op `id`: its bytes are not sent any more, and the peer is informed. Returns it and
+    /// Cancels op `id`: no more of its bytes are sent, and the peer is informed. Returns the op and
     /// whether any of its packets was ever sent; `None` if it has ended.
     pub(crate) fn cancel(&mut self, now: Time, id: OpId) -> Option<(Finished, bool)> {
-        let number = id.get(); // ops are numbered as their streams are
+        let number = id.get(); // the number of an op is that of its stream
         let stream = self.ops.get(number).filter(|s| s.is_live())?;
         let ended = (stream.finished(), was_sent(stream));
         self.await_answer(now);
@@ -52,8 +52,9 @@ impl SendSide {
         Some(ended)
     }
 
-    /// Queues the cancellation of op `id`, which has ended here and which the peer refuses. Returns `false` if it is queued or in flight,
-    /// or too many are: the peer will refuse the op again.
+    /// Queues the cancellation of op `id`, which has ended here and which the peer refuses. Returns
+    /// `false` if the cancellation is already queued or in flight, or if too many are: the peer
+    /// will then refuse the op again.
     pub(crate) fn confirm_refusal(&mut self, id: OpId) -> bool {
         let number = id.get();
         let is_cancelled = self.ops.get(number).is_some_and(|stream| stream.cancelled);
@@ -70,7 +71,7 @@ impl SendSide {
         true
     }
 
-    /// The cancellation of op `number` was acknowledged, or lost.
+    /// Records that the cancellation of op `number` was acknowledged or lost.
     #[cold]
     pub(super) fn end_confirming(&mut self, number: u64) {
         if let Some(rare) = &mut self.rare {
@@ -78,8 +79,8 @@ impl SendSide {
         }
     }
 
-    /// Gives up the answer to the peer's op `id`, also one that awaits the caller. Returns `false` if there is none that is not yet
-    /// acknowledged.
+    /// Drops the answer to the peer's op `id`, even one that the caller has not given yet. Returns
+    /// `false` if no unacknowledged answer to that op exists.
     pub(crate) fn drop_response(&mut self, id: OpId) -> bool {
         if self.take_unanswered_read(id) {
             return true;
@@ -108,7 +109,7 @@ impl SendSide {
         })
     }
 
-    /// Withdraws transmission `seq`, which never left: it counts as settled.
+    /// Withdraws transmission `seq`, which never left; it counts as settled.
     pub(crate) fn take_back(&mut self, seq: u64) {
         let Some(record) = self.record(seq).filter(|r| r.fate == Fate::InFlight) else { return };
         record.fate = Fate::Acked;
@@ -135,7 +136,7 @@ impl SendSide {
 
     /// Returns the peer's op `id`, while its answer is outstanding.
     pub(crate) fn response(&self, id: OpId) -> Option<&Op> {
-        // The stream in use is mostly at the cursor, or just before it.
+        // The stream is mostly the one at the cursor, or the one before it.
         let responses = &self.rare.as_ref()?.responses;
         let near = responses.cursor;
         let close = [near, near.wrapping_sub(1)]

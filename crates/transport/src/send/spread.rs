@@ -20,7 +20,7 @@ impl SendSide {
         }
     }
 
-    /// Replaces the entropy value of packet `seq`; returns the value before.
+    /// Replaces the entropy value of packet `seq`; returns the previous value.
     pub(crate) fn replace_ev(&mut self, seq: PacketNumber, ev: Ev) -> Option<Ev> {
         self.record(seq.get()).map(|record| core::mem::replace(&mut record.ev, ev))
     }
@@ -31,12 +31,14 @@ impl SendSide {
         self.record(seq.get()).map(|record| record.ev)
     }
 
-    /// Returns the entropy value of packet `seq` and when it left, while it is recorded.
+    /// Returns the entropy value of packet `seq` and the time at which it left, while it is
+    /// recorded.
     pub(crate) fn sent_by(&mut self, seq: PacketNumber) -> Option<(Ev, Time)> {
         self.record(seq.get()).map(|record| (record.ev, record.sent_at))
     }
 
-    /// Returns the number of packets from the oldest in flight to the next one.
+    /// Returns the number of packet numbers from the oldest packet in flight up to the next one to
+    /// be sent.
     #[inline]
     pub(crate) fn range_in_flight(&self) -> u64 {
         self.next_seq().get() - self.loss_floor()
@@ -50,14 +52,15 @@ impl SendSide {
             .map(PacketNumber::new)
     }
 
-    /// Starts the timeout with the departure of the oldest packet in flight.
+    /// Restarts the timeout at the departure of the oldest packet in flight.
     pub(crate) fn time_oldest(&mut self, now: Time) {
         let oldest = self.oldest_in_flight().and_then(|seq| self.record(seq.get()));
         self.progress_at = oldest.map_or(now, |record| record.sent_at);
     }
 
-    /// Processes an acknowledgement of packets that may have overtaken each other; appends the values of
-    /// the packets that are declared lost to those of `losses`. The window is `cwnd` packets.
+    /// Processes an acknowledgement of packets that may have overtaken each other. Appends the
+    /// entropy values of the packets that are declared lost to `losses`. The window is `cwnd`
+    /// packets.
     pub(crate) fn on_spread_ack(
         &mut self,
         now: Time,
@@ -72,11 +75,12 @@ impl SendSide {
         }
         let echoed = self.record(ack.echo.get()).map(|sent| (sent.sent_at, sent.fate));
         self.heard_at = now;
-        // All before the first missing number have arrived, even if no word said so.
+        // All packets before the first missing number have arrived, even if no bitmap reported
+        // them.
         let missing =
             ack.missing.map(|missing| (ack.largest.get() + 1).saturating_sub(missing.into()));
         let before = self.loss_floor()..missing.unwrap_or(0);
-        // The packet that drew the acknowledgement may lie outside its bitmap.
+        // The packet that caused the acknowledgement may lie outside its bitmap.
         let newly = losses.reported.newly((ack.largest, ack.bitmap));
         for seq in newly.chain([ack.echo.get()]).chain(before) {
             let floor = self.loss_floor();
@@ -119,7 +123,7 @@ impl SendSide {
         outcome
     }
 
-    /// The answer to a probe has arrived.
+    /// Handles the answer to a probe.
     pub(crate) fn on_probe_answer(
         &mut self,
         now: Time,
@@ -138,8 +142,8 @@ impl SendSide {
         outcome
     }
 
-    /// Declares packets lost by a rule that looks at the oldest ones, and moves the floor up to the oldest
-    /// packet in flight.
+    /// Declares packets lost by a rule that examines the oldest ones, and moves the floor up to the
+    /// oldest packet in flight.
     fn find_losses(&mut self, losses: &mut Losses, outcome: &mut AckOutcome) {
         let (largest, latest) = (losses.reported.largest, losses.reported.latest_sent_at);
         let rule = losses.rule;
@@ -155,8 +159,8 @@ impl SendSide {
         self.pass_oldest(losses, &mut AckOutcome::default(), |_, _| false);
     }
 
-    /// Moves the floor up to the oldest packet in flight of which `is_lost`, given its number and
-    /// departure, is not true.
+    /// Declares the oldest packets in flight lost as long as `is_lost` is true for their number and
+    /// departure. Moves the floor up to the first other packet in flight.
     fn pass_oldest(
         &mut self,
         losses: &mut Losses,
@@ -178,13 +182,15 @@ impl SendSide {
             floor += 1;
         }
         self.set_loss_floor(floor);
-        // A peer must not cost memory. Acknowledgements of packets that were declared lost count for that long.
+        // A peer must not cost memory. The records that remain let late acknowledgements of lost
+        // packets count.
         while self.settled > losses.settled_records {
             self.forget_front();
         }
     }
 
-    /// SLEEK: sends again what is in flight, as the window permits.
+    /// SLEEK: declares the packets in flight below a limit lost, so that they are retransmitted as
+    /// the window permits.
     fn resend(&mut self, losses: &mut Losses, cwnd: f64, outcome: &mut AckOutcome) {
         let ends = (self.loss_floor(), self.next_seq().get());
         let is_resending = self.retransmits() > 0;
@@ -192,8 +198,9 @@ impl SendSide {
         self.pass_oldest(losses, outcome, |seq, _| seq < below);
     }
 
-    /// Handles a timeout where each packet has its own: those that left [`SendSide::backed_off`] of `rto` ago are declared lost.
-    /// Returns their number and the largest of theirs.
+    /// Handles a timeout if each packet has its own: packets that left at least the
+    /// [backed-off](SendSide::backed_off) `rto` ago are declared lost. Returns their count and the
+    /// largest of their numbers.
     pub(crate) fn on_packet_timeouts(
         &mut self,
         now: Time,

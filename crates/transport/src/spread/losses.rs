@@ -1,4 +1,4 @@
-//! What a sender of packets that overtake each other concludes from acknowledgements.
+//! Loss detection of a sender whose packets may overtake each other.
 
 use alloc::vec::Vec;
 
@@ -7,12 +7,12 @@ use apus_units::{PacketNumber, Span, Time};
 
 use super::LossRule;
 
-/// Base RTTs without an acknowledgement after which a flow with data probes a path, and after which it
-/// repeats that (uet-htsim 40ccb05, `probe_first_trial_time` and `probe_retry_time`).
+/// Silence in base RTTs after which a flow with data to send probes a path, and after which it
+/// repeats the probe (uet-htsim 40ccb05, `probe_first_trial_time` and `probe_retry_time`).
 const FIRST_PROBE: u64 = 3;
 const NEXT_PROBE: u64 = 5;
-/// Packets out of order, over the window, that count as a loss; and the least number of them (uet-htsim
-/// 40ccb05, `loss_retx_factor` and `min_retx_config`).
+/// Number of packets out of order that counts as a loss: as a multiple of the window, and at least
+/// (uet-htsim 40ccb05, `loss_retx_factor` and `min_retx_config`).
 const WINDOWS_OUT_OF_ORDER: f64 = 1.5;
 const LEAST_OUT_OF_ORDER: f64 = 5.0;
 
@@ -21,14 +21,14 @@ const LEAST_OUT_OF_ORDER: f64 = 5.0;
 pub struct Sleek {
     /// RTT without queues.
     pub base_rtt: Span,
-    /// Queueing delay of a probe below which queues count as empty.
+    /// Queueing delay of a probe below which the queues count as empty.
     pub target: Span,
-    /// Most packets out of order that do not count as a loss: the largest window.
+    /// Upper limit of the number of packets out of order that counts as a loss: the largest window.
     pub most: u32,
 }
 
 impl Sleek {
-    /// Returns the number of packets out of order that counts as a loss, with this window.
+    /// Returns the number of packets out of order that counts as a loss with this window.
     fn threshold(&self, cwnd: f64) -> f64 {
         (WINDOWS_OUT_OF_ORDER * cwnd).min(f64::from(self.most)).max(LEAST_OUT_OF_ORDER)
     }
@@ -43,26 +43,27 @@ pub(crate) struct Losses {
     pub(crate) ahead: u32,
     /// Entropy values of packets that were just declared lost.
     pub(crate) lost: Vec<Ev>,
-    /// Number of records of packets below the oldest one in flight: twice the range of packet numbers.
+    /// Maximum number of records of packets below the oldest one in flight: twice the range of
+    /// packet numbers.
     pub(crate) settled_records: u32,
-    /// [`LossRule::Sleek`]: all packets in flight below this number are sent again.
+    /// [`LossRule::Sleek`]: all packets in flight below this number are retransmitted.
     resend_below: Option<u64>,
     probes: Probes,
 }
 
-/// Probes of a path.
+/// State of the probes of a path.
 #[derive(Clone, Copy, Debug)]
 struct Probes {
-    /// When the next one is due.
+    /// Time at which the next probe is due.
     at: Time,
-    /// The number of the last one, and when it left.
+    /// The number of the last probe, and the time at which it left.
     number: u32,
     sent_at: Time,
     is_out: bool,
 }
 
 impl Losses {
-    /// Returns the state for this range of packet numbers.
+    /// Returns the initial state for this range of packet numbers.
     pub(crate) fn new(rule: LossRule, range: u32) -> Self {
         let probes = Probes { at: Time::MAX, number: 0, sent_at: Time::ZERO, is_out: false };
         Self {
@@ -82,13 +83,14 @@ impl Losses {
         matches!(self.rule, LossRule::EvOrder | LossRule::Timeout | LossRule::Sleek(_))
     }
 
-    /// Returns when the next probe is due.
+    /// Returns the time at which the next probe is due.
     #[inline]
     pub(crate) fn probe_at(&self) -> Time {
         self.probes.at
     }
 
-    /// An acknowledgement arrived; `waits`: packets are in flight, or data waits; `has_data`: data waits.
+    /// Restarts the wait for a probe after an acknowledgement. `has_data`: data waits to be sent;
+    /// `waits`: the same, or packets are in flight.
     pub(crate) fn note_ack(&mut self, now: Time, waits: bool, has_data: bool) {
         let LossRule::Sleek(sleek) = self.rule else { return };
         let silence = match has_data {
@@ -114,8 +116,8 @@ impl Losses {
         Some(number)
     }
 
-    /// The answer to a probe has arrived. Returns the RTT if it is the last one's. If that met no queue,
-    /// all packets before `next` that are missing are lost.
+    /// Processes the answer to a probe. Returns the RTT if it answers the last probe. If that probe
+    /// met no queue, all missing packets before `next` are lost.
     pub(crate) fn on_answer(&mut self, now: Time, number: u32, next: u64) -> Option<Span> {
         let LossRule::Sleek(sleek) = self.rule else { return None };
         if number != self.probes.number || !core::mem::take(&mut self.probes.is_out) {
@@ -128,8 +130,9 @@ impl Losses {
         Some(rtt)
     }
 
-    /// Returns the number below which all packets in flight are to be sent again: `floor` is the oldest in
-    /// flight, `next` the next number, and `is_resending` whether packets wait to be sent again.
+    /// Returns the number below which all packets in flight are to be retransmitted. `floor` is the
+    /// oldest packet in flight, `next` the next packet number, and `is_resending` is set if packets
+    /// wait to be retransmitted.
     pub(crate) fn resends_below(
         &mut self,
         cwnd: f64,
@@ -151,7 +154,7 @@ impl Losses {
 /// Packets that the peer has acknowledged, as far as loss detection needs them.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Reported {
-    /// The last acknowledgement's word.
+    /// Largest packet number and bitmap of the last acknowledgement.
     last: (u64, u128),
     /// Largest packet number acknowledged.
     pub(crate) largest: u64,
@@ -160,8 +163,8 @@ pub(crate) struct Reported {
 }
 
 impl Reported {
-    /// Returns the packets of an acknowledgement's word that the word before did not contain, the largest
-    /// first: bit i stands for `largest - i`.
+    /// Returns the packets in the bitmap of an acknowledgement that the previous bitmap did not
+    /// contain, the largest first: bit i stands for `largest - i`.
     pub(crate) fn newly(
         &mut self,
         (largest, bitmap): (PacketNumber, u128),
@@ -196,7 +199,7 @@ mod tests {
         Losses::new(LossRule::Sleek(Sleek { base_rtt, target, most: 63 }), 1024)
     }
 
-    /// max(min(1.5 windows, the largest window), 5).
+    /// The threshold is max(min(1.5 windows, the largest window), 5).
     #[test]
     fn sleek_resends_after_a_window_and_a_half_out_of_order() {
         for (cwnd, needed) in [(1.0, 5), (10.0, 15), (60.0, 63)] {
@@ -206,14 +209,15 @@ mod tests {
             losses.ahead = needed;
             assert_eq!(losses.resends_below(cwnd, (10, 100), true), None, "already resending");
             assert_eq!(losses.resends_below(cwnd, (10, 100), false), Some(100));
-            // Until all of them are through.
+            // It stays until all of these packets are settled.
             losses.ahead = 0;
             assert_eq!(losses.resends_below(cwnd, (99, 120), true), Some(100));
             assert_eq!(losses.resends_below(cwnd, (100, 120), false), None);
         }
     }
 
-    /// After 3 base RTTs of silence, or base RTT and target if nothing is left to send; again after 5.
+    /// A probe is due after 3 base RTTs of silence, or after base RTT plus target if no data waits
+    /// to be sent; the next one after 5 base RTTs.
     #[test]
     fn sleek_probes_after_silence() {
         let mut losses = losses();
@@ -224,7 +228,8 @@ mod tests {
         assert_eq!(losses.take_probe(at(133), true), None);
         assert_eq!(losses.take_probe(at(134), true), Some(1));
         assert_eq!(losses.probe_at(), at(204));
-        // A late answer says nothing, one without queueing that all missing packets are lost.
+        // A late answer shows nothing; one without queueing shows that all missing packets are
+        // lost.
         let mut slow = losses.clone();
         assert_eq!(slow.on_answer(at(158), 1, 50), Some(Span::from_us(24)));
         assert_eq!(slow.resends_below(10.0, (0, 50), false), None);

@@ -1,4 +1,5 @@
-//! What a receiver remembers of packets that overtake each other, and when it acknowledges them.
+//! Packet numbers that a receiver records if packets may overtake each other, and the times of its
+//! acknowledgements.
 
 use alloc::boxed::Box;
 use alloc::vec;
@@ -8,24 +9,25 @@ use apus_wire::Order;
 
 use crate::received::Recorded;
 
-/// Bits of a word of the memory.
+/// Bits of a word of the record.
 const WORD: u64 = u64::BITS as u64;
 
-/// The data packets that a receiver has received, of the last `range` numbers.
+/// The data packets that a receiver has received, for the last `range` packet numbers.
 #[derive(Clone, Debug)]
 pub(crate) struct WideReceived {
-    /// Bit n modulo the range: packet n was received.
+    /// Bit n modulo the range is set if packet n was received.
     words: Box<[u64]>,
-    /// As `words`, for packets that arrived trimmed; empty before the first.
+    /// As `words`, for packets that arrived trimmed; empty before the first one.
     trimmed: Box<[u64]>,
-    /// The largest number that arrived, perhaps trimmed.
+    /// The largest number that arrived, whole or trimmed.
     largest: Option<u64>,
-    /// The first number that is awaited and has not arrived.
+    /// The first number that the sender awaits and that has not arrived whole.
     awaited: u64,
 }
 
 impl WideReceived {
-    /// `range` is a power of two, at least [`MIN_RANGE`](super::MIN_RANGE).
+    /// Returns an empty record. `range` is a power of two, at least
+    /// [`MIN_RANGE`](super::MIN_RANGE).
     pub(crate) fn new(range: u32) -> Self {
         let words = vec![0; (range / u64::BITS) as usize].into();
         Self { words, trimmed: Box::default(), largest: None, awaited: 0 }
@@ -40,13 +42,13 @@ impl WideReceived {
         ((place / WORD) as usize, 1 << (place % WORD))
     }
 
-    /// Returns whether a number within the range was received.
+    /// Returns `true` if a number within the range was received.
     fn has(&self, number: u64) -> bool {
         let (word, bit) = self.bit(number);
         self.words[word] & bit != 0
     }
 
-    /// Returns whether a packet was received, as far as that is known.
+    /// Returns `true` if a packet was received, as far as that is known.
     pub(crate) fn contains(&self, packet: PacketNumber) -> bool {
         let number = packet.get();
         let known = self.largest.filter(|&largest| number <= largest);
@@ -57,7 +59,7 @@ impl WideReceived {
     pub(crate) fn record(&mut self, packet: PacketNumber) -> Recorded {
         let number = packet.get();
         if self.extend(number) {
-            // No number above was seen.
+            // No larger number had arrived.
         } else if self.is_too_old(number) {
             return Recorded::TooOld;
         } else if self.has(number) {
@@ -69,13 +71,13 @@ impl WideReceived {
         Recorded::New
     }
 
-    /// Extends the memory to `number` if no larger one was seen; returns `false` otherwise.
+    /// Extends the record to `number` if no larger number has arrived; returns `false` otherwise.
     fn extend(&mut self, number: u64) -> bool {
         let next = self.largest.map_or(0, |largest| largest + 1);
         if number < next {
             return false;
         }
-        // These were not received; their bits are of numbers one range before.
+        // The new numbers were not received; their bits still belong to numbers one range earlier.
         if number - next >= self.range() {
             self.words.fill(0);
             self.trimmed.fill(0);
@@ -96,7 +98,7 @@ impl WideReceived {
         self.largest.is_some_and(|largest| number + self.range() <= largest)
     }
 
-    /// The sender awaits no number below this one: those that are missing will never arrive.
+    /// Records that the sender awaits no number below this one: missing ones will never arrive.
     pub(crate) fn give_up_below(&mut self, awaited: u64) {
         if awaited > self.awaited {
             self.awaited = awaited;
@@ -104,10 +106,10 @@ impl WideReceived {
         }
     }
 
-    /// Moves the first awaited number over all that have arrived.
+    /// Moves the first awaited number past all numbers that have arrived.
     fn advance(&mut self) {
         let Some(largest) = self.largest else { return };
-        // What left the range is given up.
+        // Numbers that have left the range are given up.
         self.awaited = self.awaited.max((largest + 1).saturating_sub(self.range()));
         while self.awaited <= largest {
             let (word, bit) = self.bit(self.awaited);
@@ -121,7 +123,7 @@ impl WideReceived {
         self.awaited = self.awaited.min(largest + 1);
     }
 
-    /// A packet arrived trimmed: it is not received, and will never be.
+    /// Records that a packet arrived trimmed: it was not received, and never will be.
     pub(crate) fn note_trimmed(&mut self, packet: PacketNumber) {
         let number = packet.get();
         if !self.extend(number) && (self.is_too_old(number) || self.has(number)) {
@@ -134,7 +136,7 @@ impl WideReceived {
         self.trimmed[word] |= bit;
     }
 
-    /// Returns `true` if every awaited number up to the largest has arrived, if only trimmed.
+    /// Returns `true` if every awaited number up to the largest has arrived, whole or trimmed.
     pub(crate) fn is_complete(&self) -> bool {
         let Some(largest) = self.largest else { return true };
         let mut number = self.awaited;
@@ -151,17 +153,18 @@ impl WideReceived {
         number > largest
     }
 
-    /// Returns how many numbers there are up to `top` from the first that is awaited and missing; 0 if
-    /// none is.
+    /// Returns the number of packet numbers from the first awaited and missing one up to `top`; 0
+    /// if none is missing.
     pub(crate) fn missing(&self, top: PacketNumber) -> u16 {
         let behind = (top.get() + 1).saturating_sub(self.awaited);
         u16::try_from(behind).unwrap_or(u16::MAX)
     }
 
-    /// Returns bit i for each number `last - i` of the memory that was received; `last` is at most the
-    /// largest number.
+    /// Returns a bitmap of the recorded numbers up to `last`: bit i is set if `last - i` was
+    /// received. `last` is at most the largest number.
     fn up_to(&self, last: u64) -> u128 {
-        // The 128 numbers up to `last` are in up to three words, the earliest number lowest.
+        // The 128 numbers up to `last` lie in at most three words, the earliest number in the
+        // lowest bit.
         let first = last.wrapping_sub(u64::from(u128::BITS) - 1);
         let words = self.words.len();
         let start = ((first & (self.range() - 1)) / WORD) as usize;
@@ -170,15 +173,16 @@ impl WideReceived {
         let low = (word(0) | word(1) << WORD) >> shift;
         let high = if shift == 0 { 0 } else { word(2) << (u128::BITS - shift) };
         let bits = (low | high).reverse_bits();
-        // Older numbers than the memory holds, and those below 0, have the bits of others.
+        // The bits of numbers that are older than the record, or below 0, belong to other numbers.
         let oldest = self.largest.map_or(0, |largest| (largest + 1).saturating_sub(self.range()));
         let span = (last - oldest.min(last)).min(u64::from(u128::BITS) - 1) as u32;
         bits & u128::MAX >> (u128::BITS - 1 - span)
     }
 
-    /// Returns the word of an acknowledgement that `echo` drew: a received number, and in bit i whether
-    /// that number minus i was received. The word has `echo` in it, in its middle if later numbers arrived,
-    /// or begins with the first awaited number if that is later (uet-htsim 40ccb05, `sackBitmapBase`).
+    /// Returns the largest packet number and the bitmap of an acknowledgement that packet `echo`
+    /// caused: a received number, and in bit i whether that number minus i was received. The bitmap
+    /// contains `echo`, in its middle if later numbers arrived; if the first awaited number is
+    /// later, it begins with that (uet-htsim 40ccb05, `sackBitmapBase`).
     pub(crate) fn word(&self, echo: PacketNumber) -> (PacketNumber, u128) {
         let echo = echo.get();
         let far = (echo + WORD - 1).max(self.awaited.saturating_add(u64::from(u128::BITS) - 1));
@@ -192,28 +196,29 @@ impl WideReceived {
     }
 }
 
-/// When a receiver acknowledges (uet-htsim 40ccb05, `processData`): after `every` bytes of payload, and at once the first
-/// packet, a marked one, one whose sender waits, the one that closes the last hole after that, and a
-/// repeated one.
+/// When a receiver acknowledges (uet-htsim 40ccb05, `processData`): after `every` bytes of payload.
+/// It also acknowledges immediately the first packet, a marked packet, a packet after which the
+/// sender waits, the packet that then closes the last hole, and a repeated packet.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct AckPace {
-    /// Payload bytes after which an acknowledgement is due; 0: each packet draws one.
+    /// Payload bytes after which an acknowledgement is due; 0: each packet causes one.
     every: u32,
     /// Payload bytes since the last acknowledgement.
     bytes: u32,
     has_begun: bool,
-    /// The sender waited for an acknowledgement when packets were missing.
+    /// Whether the sender waited for an acknowledgement while packets were missing.
     is_awaited: bool,
 }
 
 impl AckPace {
-    /// `every`: payload bytes after which an acknowledgement is due; 0: each packet draws one.
+    /// Returns the initial state. `every`: payload bytes after which an acknowledgement is due; 0:
+    /// each packet causes one.
     pub(crate) fn new(every: u32) -> Self {
         Self { every, ..Self::default() }
     }
 
-    /// A packet with this payload has arrived; `is_complete`: none before it is missing. Returns whether an
-    /// acknowledgement is due.
+    /// Counts a packet with this payload. `is_complete` returns `true` if no awaited packet up to
+    /// the largest is missing. Returns `true` if an acknowledgement is due.
     pub(crate) fn on_packet(
         &mut self,
         payload: u32,
@@ -283,7 +288,7 @@ mod tests {
         assert!(second.contains(&160) && !second.contains(&100) && second.contains(&223));
     }
 
-    /// The word by whole words of memory equals the one bit by bit, wherever it lies.
+    /// The bitmap that is read word by word equals the one read bit by bit, at every position.
     #[test]
     fn a_word_has_the_bit_of_each_number() {
         let mut random = apus_units::random::SplitMix64::new(3);
@@ -328,7 +333,7 @@ mod tests {
         assert_eq!(received.missing(number(5)), 4); // 2 to 5
         received.give_up_below(3);
         assert_eq!(received.missing(number(5)), 3);
-        // Packet 3 arrived trimmed: none that is awaited is missing, but it is not received.
+        // Packet 3 arrived trimmed: no awaited packet is missing, but packet 3 was not received.
         received.note_trimmed(number(3));
         assert!(received.is_complete());
         assert_eq!(received.missing(number(5)), 3);

@@ -66,8 +66,9 @@ fn swift_app_a_ends_of_time_saturate() {
 
 #[test]
 fn swift_app_a_no_precision_is_lost_after_200_days() {
-    // A NIC 50 ppm fast, both clocks beyond 2^63 ps, where an f64 has steps of 2048 ps. The true
-    // host time of a NIC instant is exact here: the elapsed spans divide by 20,000.
+    // A NIC that is 50 ppm fast, with both clocks beyond 2^63 ps, where an f64 has steps of 2048
+    // ps. The true host time of a NIC time is exact here: the elapsed spans are divisible by
+    // 20,000.
     let nic0 = 200 * 24 * 3_600 * SECOND;
     let host0 = nic0 - 12_345;
     let mut clock = ClockConverter::new(at(nic0), at(host0));
@@ -81,8 +82,8 @@ fn swift_app_a_no_precision_is_lost_after_200_days() {
 
 #[test]
 fn swift_app_a_noisy_readings_stay_within_the_bound() {
-    // Each host reading is up to e late, readings are T apart, a conversion is up to x past the
-    // last: the bound is e + 2 e x / T. With e = 50 ns, T = 100 ms, x = 100 ms: 150 ns.
+    // Each host reading is up to e late, readings are T apart, and a conversion is up to x after
+    // the last reading: the bound is e + 2 e x / T. With e = 50 ns, T = 100 ms, x = 100 ms: 150 ns.
     let (e, period) = (50_000, 100 * MS);
     let bound = e + 2 * e;
     let skew = |nic: u64| nic + nic / 10_000 + SECOND;
@@ -103,9 +104,9 @@ fn swift_app_a_noisy_readings_stay_within_the_bound() {
 
 #[test]
 fn swift_app_a_drift_stays_within_the_bound() {
-    // The ratio itself drifts by r = 1 ppm per second: host = nic + r nic^2 / 2. Readings T = 0.1 s
-    // apart, conversions up to x = 0.1 s past the last: r (T + x) x / 2 = 1e-6 * 0.2 * 0.1 / 2 s
-    // = 10 ns, and 1 ps of rounding.
+    // The ratio itself drifts by r = 1 ppm per second: host = nic + r nic^2 / 2. With readings T =
+    // 0.1 s apart and conversions up to x = 0.1 s after the last one: r (T + x) x / 2 = 1e-6 *
+    // 0.2 * 0.1 / 2 s = 10 ns, and 1 ps of rounding.
     let bound = 10_000 + 1;
     let period = 100 * MS;
     let drifting = |nic: u64| {
@@ -128,7 +129,7 @@ fn swift_app_a_drift_stays_within_the_bound() {
 proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// Against 128-bit rational arithmetic: within 1 ps for an hour, at 100 ppm.
+    /// Compared with 128-bit rational arithmetic: within 1 ps for an hour, at 100 ppm.
     #[test]
     fn swift_app_a_agrees_with_exact_arithmetic(
         nic0 in 0..u64::MAX / 2,

@@ -54,7 +54,8 @@ fn reject__ends_the_op_with_its_reason_and_nothing_is_applied() {
     }
 }
 
-/// A right that comes back while a refusal is lost: the op was reported, or will be, as one of which nothing was applied.
+/// The access is allowed again while a refusal is lost. The op was already reported as not applied,
+/// or will be, so its later packets must be refused too.
 #[test]
 fn reject__holds_for_later_packets_of_the_op_even_if_they_would_be_allowed() {
     let mut pair = pair("8");
@@ -161,8 +162,9 @@ fn cancel__of_a_read_stops_the_answer() {
     assert_eq!(pair.sides[1].endpoint.in_flight(pair.flow), Some(0));
 }
 
-/// The request of an atomic op was executed, its acknowledgement and its answer were lost, and the copy waits for its turn
-/// when the op is cancelled: its end is unknown, although no packet of it is in flight.
+/// The request of an atomic op was executed, but its acknowledgement and its answer were lost. The
+/// op is cancelled while the second copy of the request is queued: its outcome is unknown, although
+/// no packet of it is in flight.
 #[test]
 fn cancel__of_an_op_whose_request_was_lost_and_waits_is_unknown() {
     let swap = OpKind::CompareAndSwap { region: REGION, address: 8 };
@@ -181,7 +183,8 @@ fn cancel__of_an_op_whose_request_was_lost_and_waits_is_unknown() {
     }
 }
 
-/// A caller that sleeps until the next timer is woken at its time and not before, and not after all ops have ended.
+/// A caller that sleeps until the next timer wakes up at its time and not earlier, and not at all
+/// after all ops have ended.
 #[test]
 fn settled_timers__are_exact_and_end_with_the_ops() {
     let mut pair = pair("1");
@@ -329,8 +332,8 @@ fn set_packet_size__divides_lost_ranges_again() {
     assert_eq!(longest, Some(1000));
 }
 
-/// A window in packets keeps its size in bytes, at once: with packets nine times as long, a window
-/// of 9 packets admits 1, and with packets a ninth as long a window of 9 admits 81.
+/// A window in packets immediately keeps its size in bytes. With packets nine times as long, a
+/// window of 9 packets admits 1; with packets a ninth as long, a window of 9 admits 81.
 #[test]
 fn set_packet_size__counts_for_the_next_poll() {
     let swift = build("swift", Some("paper"), &[("initial_cwnd", "9")]).expect("swift");
@@ -354,7 +357,8 @@ fn set_packet_size__counts_for_the_next_poll() {
     }
 }
 
-/// A flow that is judged at a later time than the next poll's keeps its pace: 4160 B at 1 Gb/s take 33.28 us.
+/// A flow keeps its pace if it is evaluated at a later time than that of the next poll: 4160 B at 1
+/// Gb/s take 33.28 us.
 #[test]
 fn poll_data__goes_by_its_own_time() {
     let config =
@@ -371,7 +375,8 @@ fn poll_data__goes_by_its_own_time() {
     assert!(endpoint.poll_data(at(34_000)).is_some());
 }
 
-/// ExpressPass asks again 10 ms after a request. While no packet can leave, time must not stop at that instant.
+/// ExpressPass repeats a request after 10 ms. While no packet can leave, simulated time must not
+/// stop at that time.
 #[test]
 fn handle_timeout__of_a_flow_whose_request_has_not_left_waits_for_the_poll() {
     let expresspass =
@@ -383,7 +388,7 @@ fn handle_timeout__of_a_flow_whose_request_has_not_left_waits_for_the_poll() {
     assert_eq!(endpoint.next_timeout(), None, "a control packet waits, and nothing is in flight");
     let later = Time::ZERO + Span::from_ms(20);
     endpoint.handle_timeout(later);
-    // The first is due since 0 ms, and the second since 10 ms.
+    // The first request has been due since 0 ms, the second since 10 ms.
     for number in 0..2 {
         let sent = endpoint.poll_transmit(later).map(|transmit| transmit.header.body);
         let request = Body::Control(Control::CreditRequest { packets: 1 });
@@ -419,8 +424,8 @@ fn release__uses_the_place_again_with_a_clean_flow() {
     assert_eq!(pair.sides[1].finished[&0], 1);
 }
 
-/// Flows 0 and 2 leave by port 0, flow 1 by port 1, and the ports are free in turn. Flows that wait for their port keep their
-/// place in the queue, so that 0 and 2 share their port.
+/// Flows 0 and 2 leave by port 0, flow 1 by port 1, and the ports are free in turn. Flows that wait
+/// for their port keep their position in the queue, so that 0 and 2 share their port equally.
 #[test]
 fn poll_data_of__flows_that_wait_for_a_port_keep_their_place() {
     let mut endpoint = Endpoint::new(EndpointConfig::default());

@@ -23,7 +23,7 @@ fn bytes_of(
     layout: Option<FieldLayout>,
     telemetry: Option<&Telemetry>,
 ) -> Vec<u8> {
-    // Not zeros: previous content of the buffer must not be sent.
+    // Not zeros: the previous content of the buffer must not be sent.
     let mut buffer: ExtensionBuffer = [0xee; _];
     let extension = extension_of(fields, layout, telemetry, &mut buffer);
     let mut bytes = vec![0; MAX_HEADER_BYTES + MAX_EXTENSION_BYTES];
@@ -167,7 +167,7 @@ fn fields_of_another_algorithm_are_not_sent() {
     }
 }
 
-/// Returns an acknowledgement of this packet alone, without queuing.
+/// Returns an acknowledgement of this packet alone, without queuing delay.
 pub(crate) fn received(largest: u64) -> apus_wire::Ack {
     apus_wire::Ack {
         largest: PacketNumber::new(largest),
@@ -183,8 +183,8 @@ pub(crate) fn received(largest: u64) -> apus_wire::Ack {
 }
 
 /// Bolt Alg. 1 l. 6-9 and §4.3: the datagram that a switch makes from the bytes of a data packet
-/// has the same effect on the sender as the simulator's signal: the first one takes a packet off
-/// the window (Alg. 2 l. 6).
+/// has the same effect on the sender as the simulator's signal. The first one reduces the window by
+/// one packet (Alg. 2 l. 6).
 #[test]
 fn bolt_4_3_a_switchs_datagram_acts_as_the_simulators_signal() {
     let start = Time::ZERO + Span::from_us(1_234);
@@ -201,7 +201,7 @@ fn bolt_4_3_a_switchs_datagram_acts_as_the_simulators_signal() {
     let mut datagram = bytes_of(&same.header, same.congestion.fields, layout("bolt"), None);
     datagram.extend([0xc1; 4096]); // ciphertext and guard, which the switch does not touch
     let view = SwitchView::new(&mut datagram).expect("a packet of Bolt's");
-    // The switch reads when the packet left.
+    // The switch reads the departure time of the packet.
     let (seen, _) = fields_of(&view.extension(), layout("bolt"));
     let sent = BoltFields::of(&seen).expect("Bolt's fields").sent();
     let src = view.signal(200_000, 6, sent).expect("a signal");
@@ -222,7 +222,7 @@ fn bolt_4_3_a_switchs_datagram_acts_as_the_simulators_signal() {
 fn a_signal_must_state_when_its_packet_left() {
     let start = Time::ZERO + Span::from_us(5_000);
     let (mut endpoint, transmit) = sending("bolt", start);
-    // The runtime records when a burst really leaves, some time after the timestamp.
+    // The runtime records the actual departure of a burst, some time after the timestamp.
     endpoint.on_sent(FlowId::new(0), transmit.header.seq, start + Span::from_us(900));
     let signal = |sent| {
         let body = Body::Signal(Signal { queue: 200_000, link_rate: 6, sent });
@@ -234,7 +234,7 @@ fn a_signal_must_state_when_its_packet_left() {
     assert_eq!(take(5_000_000), Handled::Signal);
 }
 
-/// The window of HPCC after each of these records of one port, passed directly or as bytes.
+/// Returns the window of HPCC after each of these records of one port, passed directly or as bytes.
 fn hpcc_windows(notes: &[HopTelemetry], through_bytes: bool) -> Vec<f64> {
     let (_, transmit) = sending("hpcc", Time::ZERO);
     let algorithm = algorithm("hpcc");
@@ -279,7 +279,7 @@ fn hpcc_windows(notes: &[HopTelemetry], through_bytes: bool) -> Vec<f64> {
 /// the same windows as records passed as values.
 #[test]
 fn hpcc_records_sent_as_bytes_give_the_same_windows() {
-    // A port that sends at 90 %, with a varying queue, across both wraps.
+    // A port that sends at 90 % with a varying queue, across both wraps.
     let at = Time::ZERO + Span::from_ns((1 << 32) - 25_000);
     let notes: Vec<HopTelemetry> = (0u64..10)
         .map(|i| HopTelemetry {

@@ -7,7 +7,7 @@ use apus_transport::{EndpointConfig, OpKind, Outcome, Recovery};
 use apus_units::{Span, Time};
 use apus_wire::RegionKey;
 
-/// More than any run needs: 2000 timeouts in a row.
+/// Time limit that no run reaches: 2000 timeouts in a row.
 const LIMIT: Time = Time::from_ps(20_000_000_000_000);
 
 fn run(seed: u64) {
@@ -30,7 +30,7 @@ fn run(seed: u64) {
         loss: choices.below(150),
         duplication: choices.below(100),
         corruption: choices.below(100),
-        // Half of the runs are without.
+        // Half of the runs have no trimming.
         trimming: Random(seed ^ 0x7213).below(400).saturating_sub(200),
         reorder: Span::from_us(choices.below(60)),
     };
@@ -82,7 +82,7 @@ fn check_side(pair: &Pair, side: usize, ops: &[(OpKind, u64)], seed: u64) {
         let stored = holder.stored.get(&(read, op)).map_or(&[][..], Vec::as_slice);
         assert!(stored == expected, "seed {seed}: bytes of op {op}");
     }
-    // Each atomic op has found the word as the one before left it, in some order.
+    // Each atomic op has found the word as the previous one left it, in some order.
     words.sort_unstable();
     let atomics = ops.iter().filter(|(kind, _)| kind.is_atomic()).count() as u64;
     assert!(words.into_iter().eq(0..atomics), "seed {seed}");

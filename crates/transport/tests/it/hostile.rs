@@ -48,8 +48,8 @@ fn deliver(endpoint: &mut Endpoint<AlgorithmConfig>, seq: u64, segment: Segment)
     endpoint.handle_packet(&arrival, &header)
 }
 
-/// Requests pass the window, so they must not fill it either: a flow that keeps reading still
-/// writes.
+/// Requests are not subject to the window, so they must not fill it either: a flow that keeps
+/// reading can still write.
 #[test]
 fn reads_do_not_keep_a_write_from_leaving() {
     let mut pair = pair("1", EndpointConfig::default());
@@ -63,7 +63,7 @@ fn reads_do_not_keep_a_write_from_leaving() {
         if pair.sides[0].completions.iter().any(|c| c.submitted.kind == WRITE) {
             return;
         }
-        // A closed loop of reads.
+        // Reads in a closed loop.
         for _ in done..4 {
             pair.submit(0, READ, 64);
         }
@@ -82,7 +82,7 @@ fn read_requests_in_flight_are_bounded() {
     assert_eq!(pair.sides[0].completions.len(), 1000);
 }
 
-/// The answer proves that the request arrived: a lost acknowledgement of the request is not
+/// The answer proves that the request arrived, so a lost acknowledgement of the request is not
 /// congestion.
 #[test]
 fn a_lost_ack_of_a_request_is_no_timeout_after_the_answer() {
@@ -92,7 +92,7 @@ fn a_lost_ack_of_a_request_is_no_timeout_after_the_answer() {
     pair.now = at;
     pair.deliver(to, &request);
     pair.faults = Faults { loss: 1000, ..Faults::default() };
-    // The acknowledgement goes first and is lost, the answer follows unharmed.
+    // The acknowledgement is sent first and is lost; the answer arrives unharmed.
     let ack = pair.sides[1].endpoint.poll_ack(pair.now);
     assert!(matches!(ack.map(|a| a.header.body), Some(Body::Ack(_))));
     pair.faults = Faults::default();
@@ -103,8 +103,8 @@ fn a_lost_ack_of_a_request_is_no_timeout_after_the_answer() {
 }
 
 /// A receiver without room for a message repeats its last acknowledgement. The echoed packet was
-/// acknowledged before: its age is not an RTT, though its record is still stored, behind a missing
-/// packet.
+/// acknowledged before, so its age is not an RTT, although its record is still stored behind a
+/// missing packet.
 #[test]
 fn an_acknowledgement_repeated_without_news_gives_no_rtt() {
     let mut endpoint = Endpoint::new(EndpointConfig::default());
@@ -149,8 +149,8 @@ fn unanswered_read_requests_are_refused_beyond_the_limit() {
     assert_eq!(refused, Handled::Refused);
 }
 
-/// A peer that never acknowledges answers: the words that are kept for it are bounded, and no op beyond the bound is
-/// executed.
+/// If a peer never acknowledges answers, the number of words stored for it is bounded, and no op
+/// beyond the bound is executed.
 #[test]
 fn atomic_ops_whose_answers_are_not_acknowledged_are_refused_beyond_the_limit() {
     let mut endpoint = endpoint();
@@ -168,7 +168,7 @@ fn atomic_ops_whose_answers_are_not_acknowledged_are_refused_beyond_the_limit() 
     assert_eq!(deliver(&mut endpoint, limit + 1, repeated), Handled::Refused, "not executed again");
 }
 
-/// An op is executed once, whatever its copies say.
+/// An op is executed once, regardless of the content of its copies.
 #[test]
 fn copies_of_an_atomic_op_with_other_operands_numbers_or_targets_have_no_effect() {
     let mut endpoint = endpoint();
@@ -201,8 +201,8 @@ fn endless_ops_are_refused() {
     assert_eq!(endpoint.submit(Time::ZERO, FlowId::new(0), op), Err(SubmitError::TooLong));
 }
 
-/// Segments from the end of an op backwards, each a separate gap: refused beyond a limit until the
-/// gaps fill, and refused segments are not acknowledged.
+/// Segments from the end of an op backwards make one gap each. They are refused beyond a limit
+/// until the gaps fill, and refused segments are not acknowledged.
 #[test]
 fn gaps_within_an_op_are_bounded() {
     let mut endpoint = endpoint();
@@ -219,8 +219,9 @@ fn gaps_within_an_op_are_bounded() {
     );
 }
 
-/// The limit of an op halves with each doubling of its place among the unfinished ops of its flow, down to 4, so that many ops are
-/// not as expensive as the first. It rises as ops before end.
+/// The limit of an op halves with each doubling of its position among the unfinished ops of its
+/// flow, down to 4. Many ops are therefore not as expensive as the first one. The limit of an op
+/// rises as earlier ops end.
 #[test]
 fn gaps_within_all_ops_of_a_flow_are_bounded() {
     let mut endpoint = endpoint();
@@ -244,7 +245,8 @@ fn gaps_within_all_ops_of_a_flow_are_bounded() {
     assert!(take(SegmentKind::Message, 2, 1, 1), "the first now");
 }
 
-/// As for the ops of the peer, down to 64: an answer may come long before those to older ops.
+/// As for the ops of the peer, but down to 64: an answer may arrive long before the answers to
+/// older ops.
 #[test]
 fn gaps_within_all_answers_to_a_flow_are_bounded() {
     let mut endpoint = endpoint();
@@ -272,7 +274,7 @@ fn ops_beyond_the_window_are_refused() {
     assert_eq!(deliver(&mut endpoint, 0, far), Handled::Refused);
 }
 
-/// A request that was acknowledged and never answered ends as unknown, not never.
+/// A request that was acknowledged but never answered ends as unknown.
 #[test]
 fn give_up_after__ends_a_read_whose_answer_never_arrives() {
     let config =
@@ -290,7 +292,7 @@ fn give_up_after__ends_a_read_whose_answer_never_arrives() {
         marked: false,
         receiver_level: 0,
     };
-    // The acknowledgement arrives; then the peer stops: its answer is never sent.
+    // The acknowledgement arrives; then the peer stops, so its answer is never sent.
     pair.sides[0].endpoint.handle_packet(&arrival, &ack.header);
     while let Some(at) = pair.sides[0].endpoint.next_timeout() {
         pair.now = pair.now.max(at);
@@ -301,7 +303,7 @@ fn give_up_after__ends_a_read_whose_answer_never_arrives() {
     assert!(completion.completed_at < Time::ZERO + Span::from_ms(52));
 }
 
-/// Timeouts without end cost neither memory nor time that grows.
+/// An unlimited number of timeouts costs neither memory nor an increasing time per timeout.
 #[test]
 fn a_silent_peer_costs_the_same_at_every_timeout() {
     let config = EndpointConfig { max_backed_off: None, ..EndpointConfig::default() };
@@ -310,15 +312,16 @@ fn a_silent_peer_costs_the_same_at_every_timeout() {
     pair.submit(0, WRITE, 4096 * 4);
     pair.run_until(Time::ZERO + Span::from_secs(100));
     let counters = pair.sides[0].endpoint.counters(pair.flow).expect("flow");
-    // An RTO of 1 ms: 100,000 timeouts, which would take minutes if each walked all before it.
+    // An RTO of 1 ms: 100,000 timeouts, which would take minutes if each one walked all earlier
+    // packets.
     assert!(counters.timeouts > 90_000, "{}", counters.timeouts);
     pair.faults = Faults::default();
     pair.run_until(Time::ZERO + Span::from_secs(101));
     assert_eq!(pair.sides[0].completions.len(), 1, "and it recovers when the peer is back");
 }
 
-/// A duplicate that the network made must not hide the timing of new packets from the sender, nor
-/// losses from its algorithm.
+/// A duplicate that the network made must hide neither the timing of new packets from the sender
+/// nor losses from its algorithm.
 #[test]
 fn a_duplicate_in_a_batch_does_not_hide_losses() {
     let mut pair = pair("8", EndpointConfig::default());
@@ -342,8 +345,8 @@ fn a_duplicate_in_a_batch_does_not_hide_losses() {
     assert!(pair.sides[0].samples.len() >= 2, "the batch gave an RTT sample");
 }
 
-/// Gaps in the answer to a read are bounded like those of a message. Refused ranges are not
-/// acknowledged, so that they are retransmitted.
+/// Gaps in the answer to a read are bounded like those in a message. Refused ranges are not
+/// acknowledged, so they are retransmitted.
 #[test]
 fn gaps_within_an_answer_are_bounded_and_refused_ranges_are_not_acknowledged() {
     let mut endpoint = endpoint();
@@ -363,7 +366,7 @@ fn gaps_within_an_answer_are_bounded_and_refused_ranges_are_not_acknowledged() {
     assert_eq!(acknowledged, Some(PacketNumber::new(1023)));
 }
 
-/// Nothing wakes a flow that was aborted.
+/// No timer makes an aborted flow send a packet.
 #[test]
 fn an_aborted_flow_stays_silent() {
     let mut pair = pair("1", EndpointConfig::default());
@@ -377,8 +380,9 @@ fn an_aborted_flow_stays_silent() {
     }
 }
 
-/// Packet numbers up to 2^64 - 1: with the largest ones, sums of number and range would overflow, and with every one of the last 128 the
-/// first missing number would be looked for without end.
+/// Packet numbers up to 2^64 - 1. With the largest numbers, sums of number and range would
+/// overflow. With every one of the last 128 numbers, the search for the first missing number would
+/// not end.
 #[test]
 fn packet_numbers_near_the_end_of_their_range_are_refused() {
     let range = 128;
@@ -399,8 +403,8 @@ fn packet_numbers_near_the_end_of_their_range_are_refused() {
     }
 }
 
-/// A read ends here with its answer. Its peer withdraws the region before it hears that, refuses the read, and repeats that until it is
-/// confirmed.
+/// A read ends here with its answer. Its peer withdraws the region before the acknowledgement of
+/// the answer arrives, refuses the read, and repeats the refusal until it is confirmed.
 #[test]
 fn the_refusal_of_a_read_that_has_ended_is_confirmed_once() {
     let mut pair = pair("8", EndpointConfig::default());
@@ -414,7 +418,7 @@ fn the_refusal_of_a_read_that_has_ended_is_confirmed_once() {
         pair.log.iter().filter(|(_, from, header)| *from == 0 && cancels(header)).count()
     };
     for confirmed in 1..=2 {
-        // Repeated before the first one is confirmed, and again long after.
+        // Repeated before the first refusal is confirmed, and again long afterwards.
         for _ in 0..3 {
             let refused = RejectReason::Withdrawn;
             pair.sides[1].endpoint.refuse_answer(pair.now, pair.flow, OpId::new(0), refused);
@@ -425,7 +429,7 @@ fn the_refusal_of_a_read_that_has_ended_is_confirmed_once() {
         assert_eq!(cancellations(&pair), confirmed);
         assert_eq!(pair.sides[0].endpoint.in_flight(pair.flow), Some(0));
     }
-    // Ops that were never submitted are not confirmed.
+    // Refusals of ops that were never submitted are not confirmed.
     let unknown = OpId::new(7);
     pair.sides[1].endpoint.refuse_answer(pair.now, pair.flow, unknown, RejectReason::Withdrawn);
     pair.flush(1);
@@ -436,7 +440,7 @@ fn the_refusal_of_a_read_that_has_ended_is_confirmed_once() {
     assert_eq!(pair.sides[0].completions.len(), 2, "the flow goes on");
 }
 
-/// A peer has more reads of its flow refused than the endpoint queues.
+/// A peer causes more refusals of reads on its flow than the endpoint queues.
 #[test]
 fn refusals_of_one_flow_leave_room_for_those_of_another() {
     let mut endpoint = endpoint();
@@ -455,7 +459,7 @@ fn refusals_of_one_flow_leave_room_for_those_of_another() {
     assert_eq!((queued, sent.last()), (64, Some(&other)), "a quarter of 256");
 }
 
-/// A place of a flow is free once, however often it is released.
+/// The index of a flow becomes free once, even if the flow is released several times.
 #[test]
 fn a_flow_is_released_once() {
     let mut endpoint = endpoint();

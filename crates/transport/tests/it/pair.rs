@@ -1,4 +1,4 @@
-//! Two endpoints in virtual time: the guarantees of the transport, one situation at a time.
+//! Two endpoints in virtual time: the guarantees of the transport, one situation per test.
 #![allow(non_snake_case)] // `function__situation`
 
 use crate::support::{Faults, Pair, byte};
@@ -26,7 +26,7 @@ fn pair(window: &str) -> Pair {
     Pair::new(&constant(window), EndpointConfig::default(), 1)
 }
 
-/// Data packets of `side` as (time in us, packet number, op, offset).
+/// Returns the data packets of `side` as (time in us, packet number, op, offset).
 fn data_of(pair: &Pair, side: usize) -> Vec<(u64, u64, u64, u64)> {
     let data = pair.log.iter().filter_map(|(at, from, header)| match header.body {
         Body::Data(s) if *from == side => {
@@ -60,7 +60,7 @@ fn read__brings_the_peers_bytes() {
     let mut pair = pair("8");
     pair.submit(0, READ, 9_000);
     pair.run_until(FAR);
-    // The answer's bytes are the peer's (side 1), numbered by our op.
+    // The bytes of the answer come from the peer (side 1) and are numbered by our op.
     assert_stored(&pair, 1, true, 0, 9_000);
     assert_eq!(pair.sides[0].completions.len(), 1);
     assert_eq!(pair.sides[1].completions.len(), 0, "the peer submitted no op");
@@ -98,7 +98,7 @@ fn window__bounds_packets_in_flight() {
     while pair.step(FAR) {
         assert!(pair.sides[0].endpoint.in_flight(pair.flow) <= Some(3));
     }
-    // 20 packets at 3 per 10 us: the last leaves in the seventh round.
+    // 20 packets at 3 per 10 us: the last one leaves in the seventh round.
     assert_eq!(data_of(&pair, 0).last().map(|d| d.0), Some(60));
 }
 
@@ -119,7 +119,7 @@ fn swift_3_6_hole_is_retransmitted_under_a_fresh_number() {
     pair.submit(0, WRITE, 4096 * 8);
     pair.run_until(FAR);
     let data = data_of(&pair, 0);
-    // Packets 3, 4 and 5 arrive at 5 us; the acknowledgement of 5 makes 2 lost at 10 us.
+    // Packets 3, 4 and 5 arrive at 5 us; the acknowledgement of 5 declares packet 2 lost at 10 us.
     assert_eq!(data[8], (10, 8, 0, 2 * 4096));
     assert_eq!(data.len(), 9, "nothing else is resent");
     let counters = pair.sides[0].endpoint.counters(pair.flow).expect("flow");
@@ -132,28 +132,28 @@ fn go_back_n(window: &str) -> Pair {
     Pair::new(&constant(window), config, 1)
 }
 
-/// DCQCN §2: RDMA hardware sends all again from the lost packet on.
+/// DCQCN §2: RDMA hardware retransmits everything from the lost packet on.
 #[test]
 fn go_back_n__a_loss_costs_all_packets_behind_it() {
     let mut pair = go_back_n("8");
     pair.lose = vec![(0, 2)];
     pair.submit(0, WRITE, 4096 * 8);
     pair.run_until(FAR);
-    // Packets 3 to 7 arrive at 5 us and are dropped; the first of them makes the receiver report
+    // Packets 3 to 7 arrive at 5 us and are dropped. The first of them makes the receiver report
     // the gap, and at 10 us packets 8 to 13 carry the ranges of 2 to 7.
     let data = data_of(&pair, 0);
     assert_eq!(data.len(), 14);
     let resent: Vec<_> = (2..8).map(|i| (10, 6 + i, 0, i * 4096)).collect();
     assert_eq!(data[8..], resent);
     assert_eq!(pair.sides[1].out_of_order, 5);
-    // One acknowledgement for each packet that was kept, and one report of the gap.
+    // One acknowledgement for each accepted packet, and one report of the gap.
     assert_eq!(pair.sides[1].acks_sent, 8 + 1);
     let counters = pair.sides[0].endpoint.counters(pair.flow).expect("flow");
     assert_eq!((counters.fast_losses, counters.timeouts), (6, 0));
     assert_stored(&pair, 0, false, 0, 4096 * 8);
 }
 
-/// A gap is reported once; packets lost again behind it are detected by the timeout.
+/// A gap is reported once; if packets behind it are lost again, the timeout detects the loss.
 #[test]
 fn go_back_n__a_gap_is_reported_once() {
     let mut pair = go_back_n("8");
@@ -183,7 +183,7 @@ fn go_back_n__a_batch_with_a_gap_is_acknowledged_twice() {
     assert_stored(&pair, 0, false, 0, 4096 * 8);
 }
 
-/// The bytes of successive ops, and of answers at the same time, each in order.
+/// The bytes of successive ops, and of simultaneous answers, arrive in order.
 #[test]
 fn go_back_n__ops_and_answers_arrive_complete_despite_losses() {
     for lost in 0..24 {
@@ -234,7 +234,7 @@ fn swift_3_6_lost_tail_is_resent_after_the_rto() {
     assert_eq!(pair.sides[0].endpoint.counters(pair.flow).map(|c| c.timeouts), Some(1));
 }
 
-/// The timeout runs from the last progress, not from each packet's own transmission.
+/// The timeout runs from the last progress, not from the departure of each packet.
 #[test]
 fn rto__restarts_with_every_acknowledgement() {
     let settings = [("window", "1"), ("initial_rto", "15us"), ("min_rto", "15us")];
@@ -245,8 +245,8 @@ fn rto__restarts_with_every_acknowledgement() {
     assert_eq!(pair.sides[0].endpoint.counters(pair.flow).map(|c| c.timeouts), Some(0));
 }
 
-/// A needless timeout: the original's late acknowledgement gives an RTT sample, and the copy is
-/// recognised as a duplicate by the receiver.
+/// A spurious timeout: the late acknowledgement of the original gives an RTT sample, and the
+/// receiver recognises the retransmission as a duplicate.
 #[test]
 fn spurious_timeout__delivers_once_and_counts_the_duplicate() {
     let settings = [("window", "1"), ("initial_rto", "8us"), ("min_rto", "8us")];
@@ -260,8 +260,9 @@ fn spurious_timeout__delivers_once_and_counts_the_duplicate() {
     assert_eq!(pair.sides[0].samples[0].end_to_end_rtt, Span::from_us(10));
 }
 
-/// NSCC's timeout does not grow. With 4 us and an RTT of 10 us, each packet is declared lost before its acknowledgement comes: at 4, 8,
-/// ... and 32 us. After these 8 timeouts in a row the acknowledgement of the transmission that left at 24 us ends the op at 34 us.
+/// NSCC's timeout does not grow. With 4 us and an RTT of 10 us, each packet is declared lost before
+/// its acknowledgement arrives: at 4, 8, ... and 32 us. After these 8 timeouts in a row, the
+/// acknowledgement of the transmission that left at 24 us ends the op at 34 us.
 #[test]
 fn timeout__below_the_round_trip_does_not_keep_an_op_from_its_end() {
     let settings = [("network_rtt", "1us"), ("target_queueing", "1us"), ("rto", "4us")];
@@ -272,15 +273,16 @@ fn timeout__below_the_round_trip_does_not_keep_an_op_from_its_end() {
     let completed: Vec<_> = pair.sides[0].completions.iter().map(|c| c.outcome).collect();
     assert_eq!(completed, [Outcome::Done]);
     let at = pair.sides[0].completions[0].completed_at.since(Time::ZERO);
-    // Each timeout is late by up to a slot of the timing wheel.
+    // Each timeout is late by at most one slot of the timing wheel.
     let slots = Span::from_ps(8 << 17);
     assert!(at >= Span::from_us(34) && at < Span::from_us(34) + slots, "{at}");
     assert_eq!(pair.sides[0].endpoint.in_flight(pair.flow), Some(0));
     assert_eq!(pair.sides[1].finished[&0], 1);
 }
 
-/// RFC 6298 §5.5 from the eighth timeout in a row on, up to 20 ms: at 0.3, 0.6, ... and 2.4 ms, then after 0.6, 1.2, 2.4, 4.8, 9.6,
-/// 19.2, 20 and 20 ms. An acknowledgement ends that.
+/// RFC 6298 §5.5 from the eighth timeout in a row on, up to 20 ms: timeouts at 0.3, 0.6, ... and
+/// 2.4 ms, then after 0.6, 1.2, 2.4, 4.8, 9.6, 19.2, 20 and 20 ms. An acknowledgement ends the
+/// doubling.
 #[test]
 fn rfc_6298_5_5_timeout__doubles_up_to_20_ms_while_the_peer_takes_nothing() {
     let settings = [("window", "1"), ("initial_rto", "300us"), ("min_rto", "300us")];
@@ -298,13 +300,15 @@ fn rfc_6298_5_5_timeout__doubles_up_to_20_ms_while_the_peer_takes_nothing() {
     let waits: Vec<u64> = at.windows(2).map(|two| two[1] - two[0]).collect();
     let doubled = [600, 1200, 2400, 4800, 9600, 19_200, 20_000, 20_000];
     let expected = [&[300; 8][..], &doubled].concat();
-    // Each timeout is late by up to a slot of the timing wheel, which is longer for a distant timer.
+    // Each timeout is late by at most one slot of the timing wheel, which is longer for a distant
+    // timer.
     let is_due = |(&wait, &due): (&u64, &u64)| (due..=due + 1 + due / 64).contains(&wait);
     assert!(waits[..16].iter().zip(&expected).all(is_due), "{waits:?}");
     assert!((300..=305).contains(&waits[17]), "{waits:?}");
 }
 
-/// The peer has room for all but the message, which the only packet of the window would carry again and again.
+/// The peer has room for everything except the message, which the only packet of the window would
+/// carry every time.
 #[test]
 fn timeout__every_second_one_sends_what_is_behind_an_op_without_room() {
     let settings = [("window", "1"), ("initial_rto", "300us"), ("min_rto", "300us")];
@@ -321,22 +325,22 @@ fn timeout__every_second_one_sends_what_is_behind_an_op_without_room() {
     pair.submit(0, WRITE, 5000);
     pair.run_until(Time::ZERO + Span::from_ms(100));
     assert_eq!(pair.sides[0].completions.len(), 1, "the write");
-    // The first timeout sends the message again: it may have been lost.
+    // The first timeout retransmits the message, which may have been lost.
     let ops: Vec<u64> = data_of(&pair, 0).into_iter().take(3).map(|(_, _, op, _)| op).collect();
     assert_eq!(ops, [0, 0, 1]);
 
-    // The answer to a read of the peer.
+    // The same holds for the answer to a read of the peer.
     let mut pair = without_room();
     pair.submit(1, READ, 5000);
     pair.run_until(Time::ZERO + Span::from_ms(100));
     assert_eq!(pair.sides[1].completions.len(), 1, "the read");
 }
 
-/// Swift §3.4: below one packet the window becomes a delay of rtt / cwnd between packets; a window
-/// of 0.5 sends a packet every two RTTs.
+/// Swift §3.4: below one packet the window becomes a delay of rtt / cwnd between packets. A window
+/// of 0.5 sends one packet every two RTTs.
 #[test]
 fn swift_3_4_window_of_a_half_sends_every_two_rtts() {
-    // No increase, no decrease: the window stays where it starts.
+    // No increase and no decrease: the window keeps its initial value.
     let algorithm = swift(&[
         ("ai", "0.000001"),
         ("initial_cwnd", "0.5"),
@@ -359,8 +363,9 @@ fn swift_3_4_window_of_a_half_sends_every_two_rtts() {
     }
 }
 
-/// Swift §3.6: an incoming data packet generates a pure ACK sent immediately, while reverse data
-/// respects the pacing delay; small read requests do not wait either (design: transport).
+/// Swift §3.6: an incoming data packet generates a pure ACK, which is sent immediately, while
+/// reverse data respects the pacing delay. Small read requests do not wait either (design:
+/// transport).
 #[test]
 fn swift_3_6_acks_and_read_requests_do_not_wait_behind_paced_data() {
     let algorithm = swift(&[
@@ -402,8 +407,8 @@ fn swift_3_6_a_batch_gets_one_coalesced_ack() {
     assert_eq!(pair.sides[0].completions.len(), 1, "one acknowledgement covered all eight");
 }
 
-/// Swift §3.3: a packet of 30 us that waited 8 us at the peer and 4 us in the local NIC. App. C's
-/// delay t6 - t5 counts as one of the two parts, or as neither.
+/// Swift §3.3: a packet with an RTT of 30 us that waited 8 us at the peer and 4 us in the local
+/// NIC. App. C's delay t6 - t5 counts as one of the two parts, or as neither.
 #[test]
 fn swift_3_3_the_local_nic_delay_counts_once_at_most() {
     let us = Span::from_us;
@@ -445,8 +450,8 @@ fn swift_3_3_the_local_nic_delay_counts_once_at_most() {
     }
 }
 
-/// A rate counts wire bytes: packets of 4096 + 64 B at 10 Gb/s leave at a distance of 3.328 us, for
-/// any number in flight (the wheel here is as fine as 1.024 ns).
+/// A rate counts wire bytes: packets of 4096 + 64 B at 10 Gb/s leave 3.328 us apart, for any number
+/// of packets in flight (the wheel of this test has slots of 1.024 ns).
 #[test]
 fn a_rate_paces_wire_bytes_at_any_number_in_flight() {
     let rate = build("constant", Some("rate"), &[("rate", "10Gbps")]).expect("constant");
@@ -535,7 +540,8 @@ fn forged_packets_have_no_effect() {
     assert_stored(&pair, 0, false, 0, 4096 * 4);
 }
 
-/// The caller answers reads when it can, in any order; until then no answer is sent.
+/// The caller answers reads when the bytes are available, in any order; until then no answer is
+/// sent.
 #[test]
 fn reads_wait__for_the_callers_answer() {
     let config = EndpointConfig { reads_wait: true, max_ops: 2, ..EndpointConfig::default() };
@@ -568,7 +574,7 @@ fn reads_wait__for_the_callers_answer() {
     assert!(!pair.sides[1].endpoint.answer_read(pair.now, flow, &asked[0]), "both are answered");
 }
 
-/// Reads that the caller refuses instead, or that the peer cancels, do not count as pending any more.
+/// Reads that the caller refuses, or that the peer cancels, no longer count as pending.
 #[test]
 fn reads_wait__ends_with_refusals_and_cancellations() {
     let config = EndpointConfig { reads_wait: true, max_ops: 2, ..EndpointConfig::default() };
@@ -609,10 +615,10 @@ fn flow_rate__spreads_the_packets_of_a_window() {
     assert_stored(&pair, 0, false, 0, 4 * 4096);
 }
 
-/// A window of 2.5 packets and an RTT of 10 us. The first window goes at once, its half packet too.
-/// Then: with the first acknowledgement there is room for half a packet, so the flow rests 10 / 2.5
-/// = 4 us regardless of the other two acknowledgements; two whole packets may leave at 14 us, and
-/// after a rest one at 18 us.
+/// A window of 2.5 packets and an RTT of 10 us. The first window leaves at once, including its half
+/// packet. The first acknowledgement then makes room for half a packet, so the flow pauses for 10 /
+/// 2.5 = 4 us, independent of the other two acknowledgements. Two whole packets may leave at 14 us,
+/// and after another pause one at 18 us.
 #[test]
 fn pacing_rest__waits_for_a_part_of_a_window_and_then_sends_one_packet() {
     let settings = [("initial_cwnd", "2.5"), ("max_cwnd", "2.5"), ("ai", "0")];

@@ -1,4 +1,5 @@
-//! Flows of a host with several ports, of which some are busy: who sends next, and what a poll costs.
+//! Flows of a host with several ports, some of which are busy: order of the flows, and cost of a
+//! poll.
 #![allow(non_snake_case)] // `function__situation`
 
 use apus_algorithms::registry::{AlgorithmConfig, build};
@@ -7,11 +8,12 @@ use apus_transport::{Endpoint, EndpointConfig, Op, OpKind, Turn};
 use apus_units::{FlowId, Time};
 use apus_wire::RegionKey;
 
-/// A host whose flows each have `packets` to send, in the order of their numbers, and the ports by which each leaves.
+/// A host whose flows each have `packets` packets to send, and the ports by which each flow leaves,
+/// in the order of flow numbers.
 struct Host {
     endpoint: Endpoint<AlgorithmConfig>,
     ports: Vec<u64>,
-    /// Number of times that a poll has looked at a flow.
+    /// Number of times that a poll has examined a flow.
     looks: usize,
 }
 
@@ -43,8 +45,9 @@ impl Host {
     }
 }
 
-/// Ports 0 and 1 become free in turn; flow 0 leaves by port 0, flow 1 by port 1, flow 2 by either. By hand: the order of
-/// the flows is 012, 120, 201, 012, 021 (0 waited), 210, 102, 120 (1 waited), and so on with period 6.
+/// Ports 0 and 1 become free in turn; flow 0 leaves by port 0, flow 1 by port 1, flow 2 by either.
+/// By hand: the order of the flows is 012, 120, 201, 012, 021 (0 waited), 210, 102, 120 (1 waited),
+/// and so on with period 6.
 #[test]
 fn poll_data_of__three_flows_share_two_ports_equally() {
     let mut host = Host::new(vec![1, 2, 3], 100);
@@ -52,7 +55,7 @@ fn poll_data_of__three_flows_share_two_ports_equally() {
     assert_eq!(sent, [0, 1, 2, 1, 0, 2, 0, 1, 2, 1, 0, 2, 0, 1, 2, 1, 0, 2, 0, 1]);
 }
 
-/// A flow that waits for a port keeps its place before flows that came later.
+/// A flow that waits for a port keeps its position before flows that became ready later.
 #[test]
 fn poll_data_of__waiting_flows_come_first() {
     let mut host = Host::new(vec![1, 1, 2], 2);
@@ -61,7 +64,8 @@ fn poll_data_of__waiting_flows_come_first() {
     assert_eq!((host.poll(3), host.endpoint.has_data()), (None, false));
 }
 
-/// Each look lets a flow send or begin to wait: 1000 flows that wait for a busy port cost nothing while another sends.
+/// Each time a poll examines a flow, the flow sends or begins to wait: 1000 flows that wait for a
+/// busy port cost nothing while another flow sends.
 #[test]
 fn poll_data_of__looks_at_a_waiting_flow_once() {
     let mut ports = vec![1; 1000];
@@ -78,7 +82,7 @@ fn poll_data_of__looks_at_a_waiting_flow_once() {
     assert_eq!(host.looks, 1000 + 100 + 1000);
 }
 
-/// Links or paths have changed: the flows that wait are asked again, in their order.
+/// After a change of links or paths, the waiting flows are examined again, in their order.
 #[test]
 fn forget_ports__asks_waiting_flows_again() {
     let mut host = Host::new(vec![1, 2, 2, 4], 100);

@@ -10,12 +10,12 @@ fn pn(n: u64) -> PacketNumber {
     PacketNumber::new(n)
 }
 
-/// The packet numbers that a bitmap reports as received.
+/// Returns the packet numbers that a bitmap reports as received.
 fn members(largest: u64, bitmap: u128) -> HashSet<u64> {
     (0..128).filter(|i| bitmap >> i & 1 == 1).filter_map(|i| largest.checked_sub(i)).collect()
 }
 
-/// Packet numbers as on a real network: mostly the next, some jumps, some late ones.
+/// Packet numbers as on a real network: mostly the next number, some jumps, some late packets.
 fn arrivals() -> impl Strategy<Value = Vec<u64>> {
     let step = prop_oneof![
         10 => Just(1i64),
@@ -82,7 +82,7 @@ fn swift_3_6_a_bit_below_packet_0_is_ignored() {
 #[test]
 fn an_ack_that_names_no_packet_changes_nothing() {
     let mut acked = AckedPackets::default();
-    // Packets 1 and 0 are not among the bits, the others lie below 0.
+    // Packets 1 and 0 are not among the bits; all other bits lie below 0.
     assert_eq!(acked.on_ack(pn(1), u128::MAX << 2).len(), 0);
     assert_eq!(acked.largest(), None);
     assert_eq!(acked.on_ack(pn(0), 1).map(PacketNumber::get).collect::<Vec<_>>(), [0]);
@@ -111,7 +111,8 @@ proptest! {
         }
     }
 
-    /// Any (largest, bitmap), in any order: each number once, and all that lie in the memory.
+    /// Any (largest, bitmap), in any order: each number is yielded once, and every number within
+    /// the record is yielded.
     #[test]
     fn sender_behaves_like_a_set_for_arbitrary_acks(
         numbers in arrivals(),
@@ -134,8 +135,8 @@ proptest! {
         }
     }
 
-    /// Receiver to sender with ACKs that are lost, repeated and late: no number is yielded twice,
-    /// and after one more ACK the sender has the content of the receiver's window.
+    /// From receiver to sender with ACKs that are lost, repeated and late: no number is yielded
+    /// twice, and after one more ACK the sender knows all numbers in the receiver's bitmap.
     #[test]
     fn swift_3_6_sender_learns_the_received_packets(
         numbers in arrivals(),
@@ -151,7 +152,7 @@ proptest! {
                 arrived.insert(n);
             }
             acks.push((received.largest().unwrap(), received.bitmap()));
-            // Fate 0 loses this ACK, others deliver it or an older one in its place.
+            // Fate 0 loses this ACK; other values deliver it or an older one in its place.
             if fate > 0 {
                 let (largest, bitmap) = acks[acks.len().saturating_sub(fate)];
                 for newly in acked.on_ack(largest, bitmap) {

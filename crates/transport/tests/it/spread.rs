@@ -41,7 +41,8 @@ fn acks(pair: &Pair) -> usize {
         .count()
 }
 
-/// 20 packets at once: the first, every fourth after it, and the last, after which the sender waits.
+/// Of 20 packets sent at once, the receiver acknowledges the first, every fourth after it, and the
+/// last, after which the sender waits.
 #[test]
 fn ack_bytes__is_four_payloads() {
     for (ack_bytes, expected) in [(16_384, 6), (0, 20)] {
@@ -52,7 +53,7 @@ fn ack_bytes__is_four_payloads() {
     }
 }
 
-/// Two of 20 packets are lost: their own timeouts send them again, and nothing else.
+/// Two of 20 packets are lost: their own timeouts retransmit them, and nothing else.
 #[test]
 fn timeout__is_that_of_the_lost_packets() {
     let mut pair = pair(LossRule::Timeout, 16_384);
@@ -65,7 +66,7 @@ fn timeout__is_that_of_the_lost_packets() {
     assert_eq!((counters.timeouts, counters.fast_losses), (1, 0));
 }
 
-/// A flow of Swift with a window of 16 packets that each have a timeout of their own.
+/// Returns a flow of Swift with a window of 16 packets, each of which has its own timeout.
 fn swift_with_packet_timeouts() -> Pair {
     let settings = [("initial_cwnd", "16"), ("max_cwnd", "64")];
     let algorithm = build("swift", None, &settings).expect("swift");
@@ -92,8 +93,9 @@ fn window(pair: &Pair) -> f64 {
     pair.sides[0].endpoint.snapshot(pair.flow).expect("a flow").cwnd
 }
 
-/// Twelve packets, each 1 us after the one before, are lost, and have their timeouts each. They are one flight, which halves
-/// Swift's window of 16 packets once, instead of three times in a row, after which it is 0.001.
+/// Twelve packets, each sent 1 us after the previous one, are lost, and each has its own timeout.
+/// They are one flight, which halves Swift's window of 16 packets once. Three timeouts in a row
+/// would reduce it to 0.001.
 #[test]
 fn timeout__of_one_flight_is_one_of_the_flow() {
     let mut pair = swift_with_packet_timeouts();
@@ -109,8 +111,9 @@ fn timeout__of_one_flight_is_one_of_the_flow() {
     assert!(window(&pair) >= 8.0, "{}", window(&pair));
 }
 
-/// Four packets, each 1 us after the one before, are lost as often as they are sent. What a flight has sent again is the next flight:
-/// after three timeouts in a row Swift's window is 0.001 (Swift Alg. 1 l. 15-18).
+/// Four packets, each sent 1 us after the previous one, are lost every time they are sent. The
+/// retransmissions of a flight are the next flight: after three timeouts in a row Swift's window is
+/// 0.001 (Swift Alg. 1 l. 15-18).
 #[test]
 fn timeout__of_what_was_sent_again_is_the_next_one_of_the_flow() {
     let mut pair = swift_with_packet_timeouts();
@@ -120,12 +123,14 @@ fn timeout__of_what_was_sent_again_is_the_next_one_of_the_flow() {
     assert_eq!(window(&pair), 0.001);
 }
 
-/// A window of 64 packets of a stream has each of 64 values once. Of the values of packets 5 and 9, which are lost, later packets
-/// arrive within the next round, if there is one: until then, and without one, only their own timeouts find them, and
-/// acknowledgements of other packets do not put these off.
+/// In a stream, a window of 64 packets uses each of 64 entropy values once. Packets 5 and 9 are
+/// lost. Later packets with their values arrive within the next round, if there is one. Until then,
+/// or if there is none, only their own timeouts detect the losses, and acknowledgements of other
+/// packets do not postpone these timeouts.
 #[test]
 fn ev_order__has_a_timeout_for_values_that_are_not_used_again() {
-    // 20 packets of 20 values; a stream that goes on for 100 windows but for one packet whose value is not drawn again.
+    // First 20 packets with 20 values; then a stream of 100 windows in which one packet is lost
+    // whose value is not drawn again.
     let mut few = pair(LossRule::EvOrder, 0);
     few.lose = vec![(0, 5), (0, 9)];
     few.submit(0, WRITE, 4096 * 20);
@@ -144,7 +149,8 @@ fn ev_order__has_a_timeout_for_values_that_are_not_used_again() {
         side.endpoint.spread(flow, policy.policy().clone(), config, 3);
     }
     many.lose = vec![(0, 5)];
-    // 6400 packets in 100 round trips of 10 us; without the timeout packet 5 would be sent again after the last of them.
+    // 6400 packets in 100 round trips of 10 us; without the timeout, packet 5 would be
+    // retransmitted after the last of them.
     many.submit(0, WRITE, 4096 * 6400);
     many.run_until(FAR);
     let counters = many.sides[0].endpoint.counters(flow).expect("a flow");
@@ -152,9 +158,10 @@ fn ev_order__has_a_timeout_for_values_that_are_not_used_again() {
     assert!((1000..1040).contains(&completed_us(&many)), "{}", completed_us(&many));
 }
 
-/// Eight of 20 packets are lost. After base RTT and target of silence a probe finds the path free, so that
-/// they are sent again: 10 + 20 + 10 + 10 us. If five packets out of order are enough, they
-/// are sent again at 10 us, with the two whose acknowledgements have not come yet.
+/// Eight of 20 packets are lost. After a silence of base RTT plus target, a probe finds the path
+/// free, so the lost packets are retransmitted: 10 + 20 + 10 + 10 us. If five packets out of order
+/// are enough, they are retransmitted at 10 us, together with the two packets whose
+/// acknowledgements have not arrived yet.
 #[test]
 fn sleek__probes_or_counts_packets_out_of_order() {
     for (most, expected, resent) in [(64, 50, 8), (5, 20, 10)] {
@@ -170,9 +177,10 @@ fn sleek__probes_or_counts_packets_out_of_order() {
     }
 }
 
-/// Requests wait for neither window nor pace, but a receiver remembers 128 numbers. If packet 0 of 120 is lost, 8 of 40 reads may leave
-/// before it is sent again: with the next one the receiver would give up packet 0, and its acknowledgements would say that nothing
-/// is missing.
+/// Requests are subject to neither window nor pacing, but a receiver records only 128 packet
+/// numbers. If packet 0 of 120 is lost, 8 of 40 reads may leave before it is retransmitted. After
+/// one more request, the receiver would give up packet 0, and its acknowledgements would report
+/// that nothing is missing.
 #[test]
 fn requests__keep_to_the_range_of_packet_numbers() {
     let algorithm = build("constant", None, &[("window", "128")]).expect("constant");
@@ -202,8 +210,9 @@ fn requests__keep_to_the_range_of_packet_numbers() {
     assert_eq!(pair.sides[1].stored[&(false, 0)].len(), 4096 * 120);
 }
 
-/// NSCC's timeout does not grow. With 4 us and an RTT of 10 us, each packet is declared lost before its acknowledgement comes: at 4, 8,
-/// ... and 32 us. Then late acknowledgements count, as for flows with one path.
+/// NSCC's timeout does not grow. With 4 us and an RTT of 10 us, each packet is declared lost before
+/// its acknowledgement arrives: at 4, 8, ... and 32 us. After that, late acknowledgements count, as
+/// for flows with one path.
 #[test]
 fn timeout__below_the_round_trip_does_not_keep_an_op_from_its_end() {
     let settings = [("network_rtt", "1us"), ("target_queueing", "1us"), ("rto", "4us")];
@@ -219,7 +228,7 @@ fn timeout__below_the_round_trip_does_not_keep_an_op_from_its_end() {
         pair.submit(0, WRITE, 100);
         pair.run_until(Time::ZERO + Span::from_us(400));
         let at: Vec<_> = pair.sides[0].completions.iter().map(|c| c.completed_at).collect();
-        // Each timeout is late by up to a slot of the timing wheel.
+        // Each timeout is late by at most one slot of the timing wheel.
         let slots = Span::from_ps(8 << 17);
         let (first, last) =
             (Time::ZERO + Span::from_us(34), Time::ZERO + Span::from_us(34) + slots);
@@ -228,7 +237,8 @@ fn timeout__below_the_round_trip_does_not_keep_an_op_from_its_end() {
     }
 }
 
-/// The limit of a flow's rate is that of a port: four ports send four packets in the time of one, 4160 B at 1 Gb/s in 33.28 us.
+/// The rate limit of a flow applies to each port: four ports send four packets in the time of one.
+/// 4160 B at 1 Gb/s take 33.28 us.
 #[test]
 fn flow_rate__is_that_of_each_port() {
     for (ports, expected) in [(1, 4), (4, 13)] {
@@ -252,8 +262,8 @@ fn flow_rate__is_that_of_each_port() {
     }
 }
 
-/// Requests count towards the range of packet numbers until their answers arrive, acknowledged or not: with no acknowledgement of a request,
-/// the reader goes on beyond its range of 256.
+/// Requests count towards the range of packet numbers until their answers arrive, acknowledged or
+/// not. Even if no request is acknowledged, the reader continues beyond its range of 256.
 #[test]
 fn range__is_free_again_where_answers_arrived() {
     let mut pair = pair(LossRule::Timeout, 0);
@@ -265,7 +275,8 @@ fn range__is_free_again_where_answers_arrived() {
     }
 }
 
-/// uet-htsim 40ccb05: credit is spent before it is looked at, so the packet that spends the last asks for an acknowledgement.
+/// uet-htsim 40ccb05: credit is spent before it is checked, so the packet that spends the last
+/// credit requests an acknowledgement.
 #[test]
 fn order__asks_for_an_acknowledgement_with_the_last_credit() {
     let algorithm = build("rccc", None, &[]).expect("rccc");
@@ -288,7 +299,7 @@ fn order__asks_for_an_acknowledgement_with_the_last_credit() {
             body => panic!("{body:?}"),
         })
         .collect();
-    // The last but one ends the last whole packet of credit.
+    // The last packet but one uses up the last whole packet of credit.
     let first = asks.iter().position(|&asks| asks).expect("one that asks");
     assert!(asks[first..].len() <= 2 && asks[first..].iter().all(|&asks| asks), "{asks:?}");
 }

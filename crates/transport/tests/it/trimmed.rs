@@ -1,4 +1,4 @@
-//! Trimmed packets, and the negative acknowledgements that answer them.
+//! Trimmed packets, and the negative acknowledgements that report them.
 
 use apus_algorithms::registry::build;
 use apus_transport::{Arrival, Endpoint, EndpointConfig, Handled, Op, OpKind};
@@ -50,7 +50,7 @@ fn nack(packet: u64) -> Header {
     Header { flow: FLOW, seq: PacketNumber::new(90 + packet), body: Body::Nack(nack) }
 }
 
-/// Acknowledges one packet.
+/// Returns an acknowledgement of one packet.
 fn ack(packet: u64) -> Header {
     let packet = PacketNumber::new(packet);
     let ack = Ack {
@@ -67,7 +67,8 @@ fn ack(packet: u64) -> Header {
     Header { flow: FLOW, seq: PacketNumber::new(50), body: Body::Ack(ack) }
 }
 
-/// A negative acknowledgement per trimmed packet, at once, and no other report of the packets.
+/// Each trimmed packet is reported by one negative acknowledgement, at once, and by no other
+/// report.
 #[test]
 fn trimmed_packets_are_reported_one_by_one_and_not_in_the_bitmap() {
     let mut receiver = endpoint("8");
@@ -87,7 +88,7 @@ fn trimmed_packets_are_reported_one_by_one_and_not_in_the_bitmap() {
     assert!(bodies(&mut receiver, 2).is_empty(), "a trimmed packet causes no acknowledgement");
 }
 
-/// The largest batch of a host, every packet trimmed.
+/// The largest batch of a host, with every packet trimmed.
 #[test]
 fn a_batch_of_128_trimmed_packets_is_reported_whole() {
     let mut receiver = endpoint("8");
@@ -105,7 +106,7 @@ fn a_batch_of_128_trimmed_packets_is_reported_whole() {
     assert!(reports.iter().map(number).eq(0..128));
 }
 
-/// The payload has arrived by another packet: the trimmed one counts as received.
+/// The payload has arrived in another packet, so the trimmed packet counts as received.
 #[test]
 fn a_trimmed_packet_whose_payload_is_here_is_acknowledged() {
     let mut receiver = endpoint("8");
@@ -114,12 +115,12 @@ fn a_trimmed_packet_whose_payload_is_here_is_acknowledged() {
     assert_eq!(receiver.handle_packet(&arrival(2, false), &trimmed(4, 3)), Handled::Duplicate);
     let [Body::Ack(ack)] = bodies(&mut receiver, 2)[..] else { panic!("an acknowledgement") };
     assert_eq!((ack.largest.get(), ack.bitmap), (4, 0b10001));
-    // Beyond the op's 600 bytes: the packet of a broken peer.
+    // A range beyond the op's 600 bytes comes from a broken peer.
     assert_eq!(receiver.handle_packet(&arrival(3, false), &trimmed(5, 6)), Handled::Refused);
     assert!(bodies(&mut receiver, 3).is_empty());
 }
 
-/// A window of 2: the trimmed range leaves before new data, and only when the window has room.
+/// With a window of 2, the trimmed range leaves before new data, and only when the window has room.
 #[test]
 fn a_trimmed_range_is_sent_again_before_new_data_within_the_window() {
     let mut sender = endpoint("2");
@@ -138,7 +139,7 @@ fn a_trimmed_range_is_sent_again_before_new_data_within_the_window() {
     assert_eq!(handled, Handled::Nack { outstanding: true });
     assert_eq!(send(&mut sender), [(2, 0)]);
     assert_eq!(sender.in_flight(FLOW), Some(2));
-    // Reported again, and of a packet that was never sent: no effect.
+    // A repeated report, and a report of a packet that was never sent, have no effect.
     for packet in [0, 7] {
         let handled = sender.handle_packet(&arrival(6, false), &nack(packet));
         assert_eq!(handled, Handled::Nack { outstanding: false });
@@ -148,8 +149,9 @@ fn a_trimmed_range_is_sent_again_before_new_data_within_the_window() {
     assert_eq!((counters.trims, counters.packets_sent, counters.fast_losses), (1, 3, 0));
 }
 
-/// Whole windows that arrive trimmed again and again: the window does not get smaller (here it is constant), and the headers alone may
-/// fill a link. Such packets are then sent again after their timeout only, until one arrives whole.
+/// Whole windows repeatedly arrive trimmed. The window does not shrink (here it is constant), so
+/// the headers alone may fill a link. Such packets are then retransmitted only after their timeout,
+/// until a packet arrives whole.
 #[test]
 fn packets_that_arrive_trimmed_in_many_rounds_wait_for_their_timeout() {
     const ROUNDS: u64 = 4;
@@ -185,7 +187,7 @@ fn packets_that_arrive_trimmed_in_many_rounds_wait_for_their_timeout() {
     }
     assert_eq!(send(&mut sender, us), [0_u64; 0]);
     assert_eq!(sender.counters(FLOW).expect("counters").trims, 2 * (ROUNDS + 1));
-    // Timers may be looked at again before the timeout.
+    // Timers may be evaluated again before the timeout.
     let mut expires = Time::ZERO;
     for _ in 0..8 {
         if sender.counters(FLOW).expect("counters").timeouts == 0 {
@@ -197,7 +199,8 @@ fn packets_that_arrive_trimmed_in_many_rounds_wait_for_their_timeout() {
     us = expires.since(Time::ZERO).as_ps().div_ceil(1_000_000);
     in_flight = send(&mut sender, us);
     assert_eq!((in_flight.len(), sender.counters(FLOW).expect("counters").timeouts), (2, 1));
-    // One that arrives trimmed after that still waits; the next one after one that arrived whole does not.
+    // A packet that arrives trimmed after that still waits for its timeout. After a packet has
+    // arrived whole, the next trimmed one does not.
     sender.handle_packet(&arrival(us + 5, false), &nack(in_flight[0]));
     assert_eq!(send(&mut sender, us + 5), [0_u64; 0]);
     let body = Body::Ack(crate::extension::received(in_flight[1]));
@@ -209,7 +212,7 @@ fn packets_that_arrive_trimmed_in_many_rounds_wait_for_their_timeout() {
     assert_eq!(send(&mut sender, us + 11).len(), 1);
 }
 
-/// An algorithm with a rate and no window: the packets in flight do not keep it from sending new data.
+/// An algorithm with a rate and no window: packets in flight do not stop new data.
 #[test]
 fn a_rate_based_flow_whose_packets_all_arrive_trimmed_sends_nothing_before_its_timeout() {
     const ROUNDS: u32 = 4;
@@ -222,7 +225,7 @@ fn a_rate_based_flow_whose_packets_all_arrive_trimmed_sends_nothing_before_its_t
     let op = Op { kind: OpKind::Message, length: 100_000, user: 0 };
     sender.submit(Time::ZERO, FLOW, op).expect("op");
     let mut rounds = Vec::new();
-    // A packet of 164 bytes takes 1.3 us. Each is reported before the next one leaves.
+    // A packet of 164 bytes takes 1.3 us. Each packet is reported before the next one leaves.
     for us in 0..10_000 {
         let now = Time::from_ps(us * 1_000_000);
         sender.handle_timeout(now);
@@ -238,7 +241,8 @@ fn a_rate_based_flow_whose_packets_all_arrive_trimmed_sends_nothing_before_its_t
     assert!(sender.poll_data(now).is_some());
 }
 
-/// Acknowledgements of requests put the timeout off. Once the packet that waited for it is declared lost by them, data leaves at once.
+/// Acknowledgements of requests postpone the timeout. Once they declare the packet that waited for
+/// it lost, data leaves at once.
 #[test]
 fn requests_in_flight_do_not_hold_back_data_that_arrived_trimmed() {
     let algorithm = build("constant", None, &[("window", "1")]).expect("constant");
@@ -266,7 +270,7 @@ fn requests_in_flight_do_not_hold_back_data_that_arrived_trimmed() {
         poll(&mut sender, us, &mut sent);
     }
     assert_eq!(sent, [(0, true), (1, true)], "packet 1 waits for its timeout");
-    // A read after the other: one is always in flight.
+    // One read after another, so that one is always in flight.
     for number in 0..200 {
         us += 5;
         sender.submit(Time::from_ps(us * 1_000_000), FLOW, read).expect("op");

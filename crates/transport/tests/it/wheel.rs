@@ -1,4 +1,4 @@
-//! The timing wheel against a sorted map, with deadlines over all magnitudes of a time.
+//! The timing wheel compared with a sorted map, with deadlines of all magnitudes.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -36,12 +36,12 @@ impl Model {
         }
     }
 
-    /// The start of the earliest slot.
+    /// Returns the start of the earliest slot.
     fn earliest(&self) -> Option<u64> {
         self.by_slot.first().map(|&(slot, _)| slot)
     }
 
-    /// The entries of the earliest slot, sorted, if it starts at or before `limit`.
+    /// Removes the entries of the earliest slot, sorted, if it starts at or before `limit`.
     fn pop_slot(&mut self, limit: u64) -> Option<Vec<(Time, u32)>> {
         let slot = self.earliest().filter(|&slot| slot <= limit)?;
         let keys: Vec<u32> =

@@ -1,4 +1,4 @@
-//! Settings that a host refuses.
+//! Checks that reject impossible settings of a host.
 
 use std::net::SocketAddr;
 
@@ -12,7 +12,7 @@ use crate::error::StartError;
 use crate::session::{MAX_PORTS, in_range};
 use crate::spreading::check_range;
 
-/// Returns whether flows learn of queues: by ECN marks, or by a target of delay.
+/// Returns `true` if flows detect queues, by ECN marks or by a target delay.
 fn hears_of_queues(algorithm: &AlgorithmConfig) -> bool {
     let sender = algorithm.sender(&FlowInfo::default());
     let target = sender.target_delay(1).or(sender.snapshot().target_delay);

@@ -1,4 +1,5 @@
-//! A timer of the kernel that wakes a thread. Setting it wakes no thread, and it is set only if it would go off too late.
+//! A timer of the kernel that wakes a thread. Setting the timer wakes no thread, and it is set only if it would expire
+//! too late.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -15,18 +16,19 @@ use crate::clock::{monotonic, since};
 /// An alarm. Its times are those of an engine's clock.
 pub(super) struct Alarm {
     timer: OwnedFd,
-    /// Start of the engine's clock on the monotonic clock, nanoseconds.
+    /// Start of the engine's clock, in nanoseconds of the monotonic clock.
     epoch: u64,
-    /// When it goes off, in picoseconds; `u64::MAX` for never.
+    /// Time at which the alarm goes off, in picoseconds; `u64::MAX` for never.
     at: AtomicU64,
-    /// The time that is soon.
+    /// Delay of [`Alarm::set_soon`].
     soon: Span,
-    /// Whether it goes off soon.
+    /// Whether [`Alarm::set_soon`] has set the alarm.
     is_soon: AtomicBool,
 }
 
 impl Alarm {
     /// Returns an alarm that is not set, for a clock that started at `epoch`, in nanoseconds of the monotonic clock.
+    /// `soon` is the delay of [`Alarm::set_soon`].
     ///
     /// # Errors
     /// If the system cannot create a timer.
@@ -37,7 +39,7 @@ impl Alarm {
         Ok(Self { timer, epoch, at, soon, is_soon })
     }
 
-    /// Ensures that the alarm goes off within the time that is soon.
+    /// Ensures that the alarm goes off within the delay that was given as `soon`.
     #[inline]
     pub(super) fn set_soon(&self) {
         if !self.is_soon.swap(true, Ordering::SeqCst) {
@@ -71,7 +73,7 @@ impl Alarm {
         }
         let mut set = at;
         loop {
-            // Rounded up, so that the time has come when it goes off. Zero would be never.
+            // Rounded up, so that the alarm does not go off before `set`. Zero would disarm the timer.
             let ns = self.epoch.saturating_add(set.div_ceil(1_000)).max(1);
             let value = Timespec {
                 tv_sec: (ns / 1_000_000_000) as i64,
@@ -79,9 +81,9 @@ impl Alarm {
             };
             let once =
                 Itimerspec { it_interval: Timespec { tv_sec: 0, tv_nsec: 0 }, it_value: value };
-            // It fails only if the time is not one.
+            // This fails only if the time is invalid.
             let _ = timerfd_settime(&self.timer, TimerfdTimerFlags::ABSTIME, &once);
-            // Another thread may have set an earlier time, and its call may have come first.
+            // Another thread may have set an earlier time, and its system call may have preceded this one.
             let at = self.at.load(Ordering::SeqCst);
             if at >= set {
                 return;
@@ -90,10 +92,10 @@ impl Alarm {
         }
     }
 
-    /// Ends the alarm after it has gone off. The caller then looks for what it was set for: what was done before it was found
-    /// set is seen.
+    /// Resets the alarm after it has gone off. The caller must then check for the work that the alarm was set for. Work
+    /// that another thread added before it found the alarm set is visible to this check.
     pub(super) fn take(&self) {
-        // The read fails if another thread has set it again meanwhile; it then goes off once more.
+        // The read fails if another thread has set the alarm again meanwhile. The alarm then goes off once more.
         let _ = rustix::io::read(&self.timer, &mut [0; 8]);
         self.at.swap(u64::MAX, Ordering::SeqCst);
         self.is_soon.swap(false, Ordering::SeqCst);
@@ -154,7 +156,7 @@ mod tests {
         }
     }
 
-    /// Threads that set times at once: the earliest one counts, whatever the order of their calls was.
+    /// If several threads set times concurrently, the earliest time counts, whatever the order of their calls.
     #[test]
     fn earliest_of_times_set_by_several_threads_counts() {
         for _ in 0..200 {

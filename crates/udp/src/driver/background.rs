@@ -1,4 +1,4 @@
-//! What the background thread of an engine sleeps on.
+//! The events on which the background thread of an engine sleeps.
 
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
@@ -16,10 +16,11 @@ use crate::sys::Sockets;
 const SOCKET: u64 = 0;
 const WAKEUP: u64 = 1;
 const ALARM: u64 = 2;
-/// Their number.
+/// Number of identifiers.
 const EVENTS: usize = 3;
 
-/// What the background thread sleeps on: the socket while no call leads, wake-ups by other threads, and its alarm.
+/// The events on which the background thread sleeps: datagrams at the socket while no call leads, wake-ups by other
+/// threads, and the alarm.
 pub(super) struct Background {
     epoll: OwnedFd,
     /// The engine's sockets; `None` after the engine has ended.
@@ -29,20 +30,20 @@ pub(super) struct Background {
     pub(super) alarm: Alarm,
 }
 
-/// What has ended a sleep.
+/// Events that have ended a sleep.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct WokenBy {
-    /// Another thread.
+    /// Whether another thread has woken this one.
     pub(crate) thread: bool,
-    /// The alarm.
+    /// Whether the alarm has gone off.
     pub(super) alarm: bool,
 }
 
 impl Background {
-    /// Returns what the thread of `engine` sleeps on. Its alarm goes off `soon` after it was asked to go off soon.
+    /// Returns the events for the background thread of `engine`. `soon` is the delay of [`Alarm::set_soon`].
     ///
     /// # Errors
-    /// If the system cannot create an epoll or a timer.
+    /// If the system cannot create an epoll instance or a timer.
     pub(super) fn new(engine: &Engine, soon: Span) -> io::Result<Self> {
         let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
         let alarm = Alarm::new(engine.epoch(), soon)?;
@@ -57,7 +58,7 @@ impl Background {
         Ok(Self { epoll, socket: Mutex::new(Some(socket)), reports, alarm })
     }
 
-    /// The socket; `None` after the engine has ended.
+    /// Returns the locked socket; `None` after the engine has ended.
     pub(super) fn socket(&self) -> MutexGuard<'_, Option<Arc<Sockets>>> {
         self.socket.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -67,17 +68,18 @@ impl Background {
         let Some(socket) = &*self.socket() else { return };
         let (epoll, socket, events) = (&self.epoll, socket.as_fd(), epoll::EventFlags::IN);
         let data = epoll::EventData::new_u64(SOCKET);
-        // Each fails only for lack of memory.
+        // Each of these calls fails only for lack of memory.
         let _ = match (watch, self.reports) {
             (true, false) => epoll::modify(epoll, socket, data, events),
             (false, false) => epoll::modify(epoll, socket, data, epoll::EventFlags::empty()),
-            // Reports of departures are socket errors, which are always events.
+            // Reports of departures are socket errors, which epoll reports for every registered socket. Therefore the
+            // socket is removed.
             (true, true) => epoll::add(epoll, socket, data, events),
             (false, true) => epoll::delete(epoll, socket),
         };
     }
 
-    /// Sleeps until an event, and ends wake-ups. The caller takes the alarm.
+    /// Sleeps until an event, and clears pending wake-ups. The caller must reset the alarm.
     pub(super) fn sleep(&self, mailbox: &Mailbox, idle: impl FnOnce() -> bool) -> WokenBy {
         mailbox.sleep_in_background(idle, || {
             let none = epoll::Event {
@@ -85,7 +87,7 @@ impl Background {
                 data: epoll::EventData::new_u64(SOCKET),
             };
             let mut events = [none; EVENTS];
-            // It fails only if a signal interrupts it.
+            // This fails only if a signal interrupts it.
             let count = epoll::wait(&self.epoll, &mut events[..], None).unwrap_or(0);
             let has = |event| events[..count].iter().any(|woken| woken.data.u64() == event);
             WokenBy { thread: has(WAKEUP), alarm: has(ALARM) }

@@ -1,4 +1,5 @@
-//! What the calling thread holds while application code runs: engines that it runs, and memory of regions.
+//! Resources that the calling thread holds while application code runs: engines that it runs, and memory of regions.
+//! They decide whether a call would wait for its own thread.
 
 use std::cell::{Cell, RefCell};
 use std::marker::PhantomData;
@@ -13,13 +14,13 @@ use super::turns;
 pub(crate) struct HostId(u64);
 
 impl HostId {
-    /// Returns the number of a new host.
+    /// Returns the identifier of a new host.
     pub(crate) fn new() -> Self {
         static NEXT: AtomicU64 = AtomicU64::new(0);
         Self(NEXT.fetch_add(1, Ordering::Relaxed))
     }
 
-    /// Runs `run` in a thread that exists to run an engine of this host.
+    /// Calls `run` in a thread that exists to run an engine of this host.
     pub(crate) fn in_thread<T>(self, run: impl FnOnce() -> T) -> T {
         THREAD_OF.set(Some(self));
         let result = run();
@@ -27,7 +28,8 @@ impl HostId {
         result
     }
 
-    /// Returns `true` if this thread exists to run an engine of this host: the engine calls all application code in it.
+    /// Returns `true` if this thread exists to run an engine of this host. All application code in such a thread is
+    /// called by the engine.
     pub(crate) fn has_this_thread(self) -> bool {
         THREAD_OF.get() == Some(self)
     }
@@ -36,15 +38,17 @@ impl HostId {
 thread_local! {
     /// The host whose engine this thread exists to run.
     static THREAD_OF: Cell<Option<HostId>> = const { Cell::new(None) };
-    /// How often this thread is running a step of an engine.
+    /// Number of nested steps of engines that this thread is running.
     static STEPS: Cell<u32> = const { Cell::new(0) };
-    /// The regions whose memory this thread holds, with their hosts. In a thread that is ending the list may be gone.
+    /// Regions whose memory this thread holds, with their hosts. If the thread is ending, the list may already be
+    /// destroyed.
     static MEMORY: RefCell<Vec<(HostId, RegionKey)>> = const { RefCell::new(Vec::new()) };
-    /// Their number, which is cheaper to read, and stays until the thread has ended.
+    /// Number of these regions. It is cheaper to read than the list, and stays valid until the thread has ended.
     static REGIONS: Cell<usize> = const { Cell::new(0) };
 }
 
-/// Returns `true` if this thread is running a step of an engine, which calls wakers and memory of the application.
+/// Returns `true` if this thread is running a step of an engine. During a step, the engine calls wakers and memory of
+/// the application.
 fn runs_engine() -> bool {
     STEPS.get() > 0
 }
@@ -54,21 +58,23 @@ pub(crate) fn holds_locks() -> bool {
     runs_engine() || REGIONS.get() > 0
 }
 
-/// Returns `true` if this thread holds the memory of a region of this host. Engines of the host may wait for that memory,
-/// so the thread must not wait for them. A thread that is ending no longer knows of which hosts it holds memory: the result is `true`
-/// for all.
+/// Returns `true` if this thread holds the memory of a region of this host. Engines of the host may wait for that
+/// memory, so the thread must not wait for them. A thread that is ending may have lost the list of hosts. If it holds
+/// any memory, the result is then `true` for every host.
 pub(crate) fn holds_memory_of(host: HostId) -> bool {
     let any =
         |held: &RefCell<Vec<(HostId, RegionKey)>>| held.borrow().iter().any(|of| of.0 == host);
     REGIONS.get() > 0 && MEMORY.try_with(any).unwrap_or(true)
 }
 
-/// Returns `true` if a step of an engine of this host in this thread would wait for itself.
+/// Returns `true` if this thread must not run a step of an engine of this host, because the step could wait for this
+/// thread.
 pub(crate) fn cannot_step(host: HostId) -> bool {
     runs_engine() || holds_memory_of(host)
 }
 
-/// Returns `true` if a call of this thread that ends the engines of this host would wait for itself.
+/// Returns `true` if this thread must not wait for the end of the engines of this host, because the engines could wait
+/// for this thread.
 pub(crate) fn cannot_end(host: HostId) -> bool {
     cannot_step(host) || turns::waits()
 }
@@ -88,10 +94,10 @@ pub(crate) fn run_engine<T>(run: impl FnOnce() -> T) -> T {
     run()
 }
 
-/// As long as it lives, its thread holds the memory of a region.
+/// Records that its thread holds the memory of a region. Dropping it removes the record.
 pub(crate) struct HeldMemory {
     of: (HostId, RegionKey),
-    /// It belongs to its thread.
+    /// Prevents a move to another thread.
     _thread: PhantomData<*const ()>,
 }
 
@@ -105,7 +111,7 @@ impl HeldMemory {
 }
 
 impl Drop for HeldMemory {
-    /// In another thread than its own, which a caller in C may bring about, it changes nothing.
+    /// Has no effect in another thread than its own. C callers can cause such a drop.
     fn drop(&mut self) {
         let is_here = MEMORY.try_with(|held| {
             let mut held = held.borrow_mut();
@@ -143,7 +149,7 @@ mod tests {
 
     #[test]
     fn thread_that_is_ending_still_knows_that_it_holds_memory() {
-        /// Holds memory when its thread ends, when the list of what it holds is gone.
+        /// Holds memory while its thread ends, after the list of held memory has been destroyed.
         struct Late(mpsc::Sender<[bool; 3]>);
         impl Drop for Late {
             fn drop(&mut self) {
@@ -179,7 +185,7 @@ mod tests {
     fn memory_that_another_thread_has_taken_and_this_one_gives_back_leaves_what_this_one_holds() {
         let (host, other) = (HostId::new(), HostId::new());
         let region = RegionKey::new(1);
-        // As if it were sent here: this thread has not taken it.
+        // Simulates a value that was sent here from another thread: this thread does not hold the memory.
         let foreign = || drop(HeldMemory { of: (host, region), _thread: PhantomData });
         foreign();
         assert!(!holds_locks(), "nothing was held here");

@@ -7,15 +7,17 @@ use super::run_engine;
 use crate::engine::Engine;
 
 thread_local! {
-    /// The number of the engine that this thread runs; 0 for none.
+    /// Number of the engine that this thread runs; 0 for none.
     static RUNS: Cell<usize> = const { Cell::new(0) };
 }
 
-/// An engine that this thread has locked; `None` after it has ended. The number is that of [`Shared::number`].
+/// An engine that this thread has locked; `None` after the engine has ended. The second field is the engine's
+/// [`Shared::number`].
 pub(super) struct Locked<'a>(pub(super) MutexGuard<'a, Option<Engine>>, pub(super) usize);
 
 impl Locked<'_> {
-    /// Runs a part of the engine; returns `None` if the engine has ended.
+    /// Calls `part` with the engine, and records meanwhile that this thread runs it. Returns `None` if the engine has
+    /// ended.
     #[inline]
     pub(super) fn run<T>(&mut self, part: impl FnOnce(&mut Engine) -> T) -> Option<T> {
         struct Outer(usize);

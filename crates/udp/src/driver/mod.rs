@@ -1,7 +1,8 @@
-//! How engines are driven, and how calls of the application wait for them.
+//! The threads that run engines, and the ways in which calls of the application wait for engines.
 //!
-//! By default, waiting calls drive their engine in turns ([`shared`]), so that ops cross no thread. An engine in
-//! [`Mode::Spinning`](crate::Mode::Spinning) has its own thread ([`run`]), which sleeps only while another thread wants its core.
+//! By default, waiting calls drive their engine in turns ([`shared`]), so that the path of an op needs no other thread.
+//! An engine in [`Mode::Spinning`](crate::Mode::Spinning) has its own thread ([`run`]), which sleeps only while another
+//! thread wants its core.
 
 mod alarm;
 mod background;
@@ -30,24 +31,25 @@ pub(crate) use held::{HeldMemory, HostId, cannot_end, holds_locks, holds_memory_
 use held::{cannot_step, run_engine};
 pub(crate) use shared::Shared;
 
-/// Idle time after which the thread of an engine that never sleeps yields its core. On a core of its own, yielding costs
-/// nothing; elsewhere the scheduler would preempt the thread for milliseconds. deviation: no source. The time only decides
-/// when the core is yielded, not what is sent.
+/// Idle time after which the thread of a spinning engine yields its core. If the engine has a core of its own, yielding
+/// costs nothing. Otherwise the scheduler would preempt the thread for milliseconds. deviation: no source. The time
+/// only decides when the core is yielded, not what is sent.
 const YIELD_AFTER: Span = Span::from_us(50);
-/// A yield that takes this long shows that another thread wants the core. deviation: no source; a yield without another thread
-/// takes less than a microsecond, and a time slice of Linux milliseconds.
+/// Duration of a yield from which another thread is assumed to want the core. deviation: no source; a yield without
+/// another thread takes less than a microsecond, and a time slice of Linux takes milliseconds.
 const YIELDED: Span = Span::from_us(20);
 
-/// How calls wait for an engine.
+/// The way in which calls wait for an engine.
 #[derive(Clone)]
 pub(crate) enum Driver {
-    /// Threads of the host drive its engines. A wait spins this long before it sleeps, unless other threads want the cores.
+    /// Threads of the host drive its engines. A waiting call spins for this time before it sleeps, unless other threads
+    /// want the cores.
     Threads { host: HostId, spin: Duration, crowded: Arc<AtomicBool> },
     /// The waiting calls drive the engine in turns.
     Shared(Arc<Shared>),
 }
 
-/// A driver that does not keep its engine.
+/// A driver that does not keep its engine alive.
 #[derive(Clone)]
 pub(crate) enum WeakDriver {
     Threads,
@@ -55,7 +57,7 @@ pub(crate) enum WeakDriver {
 }
 
 impl WeakDriver {
-    /// Runs one step of the engine, if no thread of the host does.
+    /// Runs one step of the engine, if it has no background thread.
     pub(crate) fn step_inline(&self) {
         let Self::Shared(shared) = self else { return };
         if let Some(shared) = shared.upgrade().filter(|shared| !shared.has_thread()) {
@@ -66,7 +68,7 @@ impl WeakDriver {
 
 /// The end of a wait.
 enum Waited<T> {
-    /// With a value.
+    /// The wait has ended with a value.
     Value(T),
     /// The channel is closed.
     Closed,
@@ -87,17 +89,18 @@ impl<T> Waited<T> {
     }
 }
 
-/// What a call waits for.
+/// An event that a call waits for.
 trait Awaited {
     type Value;
 
     /// Returns the end of the wait if it has ended. Registers no waker.
     fn take(&mut self) -> Poll<Waited<Self::Value>>;
 
-    /// Returns the end of the wait if it has ended; otherwise registers the waker.
+    /// Returns the end of the wait if it has ended. Otherwise registers the waker.
     fn poll(&mut self, context: &mut Context<'_>) -> Poll<Waited<Self::Value>>;
 
-    /// Returns `true` if it is known, without code of the application, that the wait has ended.
+    /// Returns `true` if the wait has ended or, in the case of a future, may have ended. Does not call code of the
+    /// application.
     fn has_ended(&self) -> bool;
 }
 
@@ -148,13 +151,13 @@ impl<T> Awaited for Next<'_, '_, T> {
     }
 }
 
-/// The output of a future. The future is polled when it is woken, and not otherwise. If it keeps the memory of a region of
-/// the host while it waits, the wait ends without a value: engines may wait for this memory.
+/// The output of a future. The future is polled only after it was woken. If it is pending while this thread holds the
+/// memory of a region of the host, the wait ends without a value, because engines may wait for this memory.
 struct Output<'a, F> {
     host: HostId,
     future: Pin<&'a mut F>,
     woken: Arc<Woken>,
-    /// Wakes `woken`.
+    /// Waker of the future. It sets `woken`.
     waker: Waker,
 }
 
@@ -184,7 +187,7 @@ impl<F: Future> Awaited for Output<'_, F> {
             *sleeper = Some(context.waker().clone());
         }
         drop(sleeper);
-        // From here on, a thread that wakes the future wakes the sleeping thread too.
+        // From now on, a thread that wakes the future also wakes the sleeping thread.
         self.take()
     }
 
@@ -193,7 +196,7 @@ impl<F: Future> Awaited for Output<'_, F> {
     }
 }
 
-/// Whether a future was woken since it was polled, and who sleeps until then.
+/// Whether a future was woken since the last poll, and the waker of the thread that sleeps until then.
 struct Woken {
     woken: AtomicBool,
     sleeper: Mutex<Option<Waker>>,
@@ -227,8 +230,9 @@ impl Driver {
         }
     }
 
-    /// Returns `true` if a wait of this thread would wait for itself: it holds the memory of a region of the host, for which
-    /// an engine may wait, or is running the engine. Calls that wait ask first, and are refused then.
+    /// Returns `true` if a wait of this thread would wait for itself: the thread holds the memory of a region of the
+    /// host, for which an engine may wait, or is running the engine. Calls that wait check this first, and are refused
+    /// in this case.
     pub(crate) fn would_deadlock(&self) -> bool {
         let runs = match self {
             Self::Threads { host, .. } => host.has_this_thread(),
@@ -237,18 +241,18 @@ impl Driver {
         runs || holds_memory_of(self.host())
     }
 
-    /// Waits for a value; returns `None` if its sender was dropped.
+    /// Waits for a value. Returns `None` if the sender was dropped.
     pub(crate) fn wait<T>(&self, receiver: oneshot::Receiver<T>) -> Option<T> {
         self.wait_for(Answer(receiver), None).value()
     }
 
-    /// Waits for the next value of a queue; returns `None` if it is closed.
+    /// Waits for the next value of a queue. Returns `None` if the queue is closed.
     pub(crate) fn wait_next<T>(&self, queue: &async_channel::Receiver<T>) -> Option<T> {
         let receive = pin!(queue.recv());
         self.wait_for(Next { queue, receive }, None).value()
     }
 
-    /// Waits for a future; returns `None` at the deadline.
+    /// Waits for a future. Returns `None` if the deadline passes first.
     pub(crate) fn wait_future<F: Future>(
         &self,
         future: Pin<&mut F>,
@@ -302,8 +306,8 @@ impl Driver {
         .ok()
     }
 
-    /// Makes the engine process submitted commands when a future is polled. If no thread drives the engine later, the
-    /// future is polled again.
+    /// Makes the engine process submitted commands when a future is polled. If no thread drives the engine afterwards,
+    /// schedules another poll of the future.
     pub(crate) fn drive_for(&self, context: &Context<'_>) {
         let Self::Shared(shared) = self else { return };
         if shared.has_thread() {
@@ -314,7 +318,7 @@ impl Driver {
         }
     }
 
-    /// Returns a driver that does not keep the engine.
+    /// Returns a driver that does not keep the engine alive.
     pub(crate) fn weak(&self) -> WeakDriver {
         match self {
             Self::Shared(shared) => WeakDriver::Shared(Arc::downgrade(shared)),
@@ -322,7 +326,8 @@ impl Driver {
         }
     }
 
-    /// Runs one step of the engine, unless the engine has its own thread. Returns `true` if there was anything to do.
+    /// Runs one step of the engine, unless the engine has a thread of its own. Returns `true` if there was anything to
+    /// do.
     pub(crate) fn step(&self) -> bool {
         match self {
             Self::Shared(shared) => shared.step(),
@@ -340,9 +345,9 @@ impl Driver {
     }
 }
 
-/// Runs an engine in this thread until it is stopped or panics. Never sleeps, unless another thread wants its core: a thread that
-/// yields again and again would get the core back after a time slice each time, and a datagram does not end that wait.
-/// `crowded` tells others whether threads want its core.
+/// Runs an engine in this thread until the engine is stopped or panics. The thread sleeps only if another thread wants
+/// its core. If it only yielded in this case, it would get the core back after a full time slice each time, even if a
+/// datagram arrived earlier. `crowded` informs waiting calls whether other threads want the core.
 pub(crate) fn run(engine: &mut Engine, crowded: &AtomicBool) {
     let ended = run_engine(|| {
         contain(|| {

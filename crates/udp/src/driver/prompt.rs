@@ -1,37 +1,40 @@
-//! How soon a thread waits: again after a wait, and after it has submitted an op.
+//! Predicts whether a thread waits soon: after the end of its last wait, and after it has submitted an op.
 //!
-//! A server takes a message, answers it and waits for the next one. Its acknowledgement and its answer can then leave
-//! together, and its thread can keep the lead, if the answer comes at once. A client submits an op and waits for its end. It can
-//! take the lead before the op leaves, so that the answer wakes no other thread.
+//! A server takes a message, answers it and waits for the next one. If the answer follows at once, the acknowledgement
+//! of the message can be sent together with the answer, and the thread can keep the lead. A client submits an op and
+//! waits for its completion. The client can take the lead before the op is sent, so that the answer wakes no other
+//! thread.
 
 use std::cell::Cell;
 use std::time::{Duration, Instant};
 
-/// Time within which a thread that waits is prompt. deviation: no source; a sixth of the default target of the endpoint delay,
-/// which contains the time for which an acknowledgement is held.
+/// Time within which a wait counts as prompt. deviation: no source; a sixth of the default target of the endpoint
+/// delay, which includes the time for which an acknowledgement is held.
 const PROMPT: Duration = Duration::from_micros(250);
-/// Points from which the next wait is expected to be prompt, and their maximum. A prompt wait is a point. deviation: no source;
-/// with [`LATE`], threads are expected to be prompt whose waits are late once in ten times, as if another thread took their core.
+/// Number of points from which the next wait is expected to be prompt, and maximum number of points. A prompt wait adds
+/// a point. deviation: no source; with [`LATE`], a thread is still expected to be prompt if one wait in ten is late,
+/// for example because another thread took its core.
 const EXPECTED_FROM: u32 = 16;
 const MAX_POINTS: u32 = 32;
-/// Points that a late wait takes.
+/// Number of points that a late wait subtracts.
 const LATE: u32 = 8;
 
-/// How soon a thread waited in the past. Several engines that one thread waits for are told apart by their numbers.
+/// Record of how soon a thread waited in the past. If one thread waits for several engines, their numbers distinguish
+/// them.
 #[derive(Debug, Default)]
 pub(super) struct Promptness {
-    /// Waits after a wait.
+    /// Waits after the end of a wait.
     again: Habit,
-    /// Waits after an op was submitted.
+    /// Waits after the submission of an op.
     after_op: Habit,
 }
 
-/// Whether a thread waits soon after an event.
+/// Record of whether a thread waits soon after an event.
 #[derive(Debug, Default)]
 struct Habit {
-    /// The engine of the last event, and when it was, if no wait has followed yet.
+    /// Engine and time of the last event, if no wait has followed yet.
     event: Cell<Option<(usize, Instant)>>,
-    /// An engine, and the points for its events.
+    /// The engine counted last, and the points of its events.
     points: Cell<(usize, u32)>,
 }
 
@@ -65,10 +68,10 @@ impl Promptness {
         self.again.on_event(engine, now);
     }
 
-    /// Records that an op was submitted to `engine` at `now`, and returns `true` if the thread is expected to wait at once.
+    /// Records that an op was submitted to `engine` at `now`. Returns `true` if the thread is expected to wait at once.
     pub(super) fn on_submit(&self, engine: usize, now: Instant) -> bool {
         if self.after_op.event.get().is_some() {
-            // No wait has followed the op before.
+            // No wait has followed the previous op.
             self.after_op.count(engine, false);
         }
         self.after_op.on_event(engine, now);
@@ -81,7 +84,7 @@ impl Promptness {
         self.after_op.on_wait(engine, now);
     }
 
-    /// Returns `true` if the thread is expected to wait for `engine` again at once, when its wait ends.
+    /// Returns `true` if the thread is expected to wait for `engine` again at once after the end of its current wait.
     pub(super) fn is_expected(&self, engine: usize) -> bool {
         self.again.is_expected(engine)
     }
@@ -91,7 +94,7 @@ impl Promptness {
 mod tests {
     use super::*;
 
-    /// Has a thread wait again for `engine` after each of these numbers of microseconds.
+    /// Simulates a thread that waits again for `engine` after each of these numbers of microseconds.
     fn returns(promptness: &Promptness, engine: usize, after_us: &[u64]) {
         let mut now = Instant::now();
         for &us in after_us {

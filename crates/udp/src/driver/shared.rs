@@ -1,39 +1,45 @@
 //! An engine that waiting calls drive in turns.
 //!
-//! If no other call waits, a call that begins to wait leads: it runs the engine and sleeps in the kernel until a datagram, a
-//! timer or another thread wakes it. An op and its end therefore cross no thread. Further calls are parked. The step of the
-//! engine that ends an op wakes the call that waits for this op. A leader that is woken only for other calls hands over to
-//! the next one ([`super::turns`]).
+//! If no other call leads, a call that begins to wait becomes the leader. The leader runs the engine, and sleeps in the
+//! kernel until a datagram, another thread or the deadline of the call wakes it. An op and its completion therefore
+//! need no other thread. Further calls are parked. The step of the engine that completes an op wakes the call that
+//! waits for this op. A leader that is repeatedly woken only for other calls hands over to the next one
+//! ([`super::turns`]).
 //!
-//! While no call leads, a background thread of the host sleeps on the socket and drives the engine, so that peers do not
-//! wait for a slow application. Events of the socket reach this thread only during that time. In inline mode there is no
-//! such thread: the leader never sleeps, and appoints the next leader when its wait ends.
+//! While no call leads, a background thread of the host sleeps on the socket and drives the engine, so that peers do
+//! not wait for a slow application. Events of the socket reach this thread only during that time. In inline mode there
+//! is no such thread: the leader never sleeps, and appoints the next leader when its wait ends.
 //!
-//! A leader that has nothing to do sleeps at once. The kernel may have put the peer, or another thread of the host, on the core of
-//! the leader, because a thread that waits for an answer is expected to sleep (docs/dev/performance-notes.md).
+//! A leader that has nothing to do sleeps at once, without spinning. The kernel may have put the peer, or another
+//! thread of the host, on the core of the leader, because a thread that waits for an answer is expected to sleep
+//! (docs/dev/performance-notes.md).
 //!
 //! # A leader that is away
-//! If the thread of a leader has mostly waited again at once ([`super::prompt`]), it keeps the lead when its wait ends: it is
-//! away. Acknowledgements of the datagrams that ended its wait are held, so that they leave in one burst with what the thread
-//! submits, and wake the peer once ([`Engine::step_and_hold`]). The socket stays with the thread. If it waits again, it leads
-//! without a change; another call that waits leads in its place. Otherwise the alarm of the background thread, which the leader
-//! set before it went away, relieves it after at most [`AWAY`], sends what is held and drives the engine. So no answer to a
-//! peer waits longer for a slow application. `remote_queuing` includes the time for which an acknowledgement was held.
+//! A leader whose thread has mostly waited again at once ([`super::prompt`]) keeps the lead when its wait ends. Until
+//! the thread waits again, the leader is *away*. Acknowledgements of the datagrams that ended its wait are held. They
+//! are then sent in one burst with what the thread submits next, and wake the peer only once
+//! ([`Engine::step_and_hold`]). The background thread gets no events of the socket meanwhile.
 //!
-//! A thread that submits an op, and mostly waits at once after an op, takes the lead before the op leaves, and is away until it
-//! waits ([`Shared::lead_early`]). Otherwise the answer of a peer on the same core, which runs before the send returns, would wake
-//! the background thread too.
+//! If the thread waits again, it leads without any change. If another call waits first, that call leads instead.
+//! Otherwise the alarm of the background thread, which the leader set before it went away, goes off after at most
+//! [`AWAY`]. The background thread then takes the lead away, sends what is held and drives the engine. A slow
+//! application therefore delays answers to peers by at most this time. `remote_queuing` includes the time for which an
+//! acknowledgement was held.
+//!
+//! A thread that submits an op, and has mostly waited at once after submitting ops, takes the lead before the op is
+//! sent, and is away until it waits ([`Shared::lead_early`]). Otherwise the answer of a peer on the same core, which
+//! runs before the send returns, would also wake the background thread.
 //!
 //! # No command is forgotten
-//! A thread that submits an op puts it into the mailbox, then tries to lock the engine. If another thread holds the lock,
-//! that thread checks the mailbox after it has unlocked the engine. Both threads execute a fence between their two steps, so
-//! that at least one of them sees what the other did.
+//! A thread that submits an op puts the op into the mailbox, then tries to lock the engine. If another thread holds the
+//! lock, that thread checks the mailbox after it has unlocked the engine. Both threads execute a fence between their
+//! two steps, so that at least one of them sees the other's first step.
 //!
 //! # No timer is forgotten
-//! A leader sleeps at most until the next timer, and records under the engine's lock until when. The background thread is
-//! woken by its alarm, a timer of the kernel. A thread that unlocks the engine, or stops leading, sets the alarm to the next
-//! timer if neither the leader nor the alarm wakes a thread before ([`super::background`]). Setting the alarm wakes no thread, and
-//! an alarm that is early enough stays as it is.
+//! The background thread runs due timers even while a call leads, so a sleeping leader does not wake for timers. The
+//! alarm of the background thread, a timer of the kernel, wakes this thread ([`super::background`]). A thread that
+//! unlocks the engine, or stops leading, ensures that the alarm goes off at the next timer of the engine or earlier.
+//! Setting the alarm wakes no thread, and an alarm that is early enough stays as it is.
 
 use std::sync::atomic::{Ordering, fence};
 use std::sync::{Arc, Mutex, PoisonError, TryLockError};
@@ -51,29 +57,30 @@ use crate::engine::{Engine, Rest};
 use crate::mailbox::Mailbox;
 use crate::sys::Sockets;
 
-/// Number of idle steps of an engine without a thread after which the leader yields its core. deviation: no source; a step
-/// takes about 200 ns, so this is a round trip in a rack.
+/// Number of idle steps of an engine without a thread after which the leader yields its core. deviation: no source; a
+/// step takes about 200 ns, so this is a round trip in a rack.
 const IDLE_STEPS_PER_YIELD: u32 = 500;
-/// Number of these idle steps while the engine is locked once. deviation: no source; about 1.5 us.
+/// Maximum number of steps of such an engine per lock. deviation: no source; about 1.5 us.
 const STEPS_PER_LOCK: u32 = 8;
-/// Time after which the background thread relieves a leader that is away and does not wait again. deviation: no source; from a
-/// tick of Linux (4 ms) on, setting the alarm takes 1 to 3 us, and before it 6 to 9 us, because the kernel then sets the timer of
-/// the core anew (measured on a virtual machine).
+/// Time after which the background thread relieves a leader that is away and does not wait again. deviation: no source;
+/// for times of at least one tick of Linux (4 ms), setting the alarm takes 1 to 3 us. For shorter times it takes 6 to 9
+/// us, because the kernel then reprograms the timer of the core (measured on a virtual machine).
 const AWAY: Span = Span::from_ms(4);
-/// Number of ops in the mailbox at which they are sent without waiting for more. deviation: no source; half of the largest
-/// batch of datagrams per system call (64), so that sending overlaps with submitting.
+/// Number of ops in the mailbox from which they are sent without waiting for more. deviation: no source; half of the
+/// largest batch of datagrams per system call (64), so that sending overlaps with submitting.
 const FLUSH_OPS: usize = 32;
 /// Time after which the background thread sends an op whose thread does not wait for it, and acknowledgements that are
-/// held although their thread is not expected to wait again. deviation: no source; a thousand
-/// wake-ups per second, while ops are submitted, take less than 1 % of a core.
+/// held although their thread is not expected to wait again. deviation: no source; a thousand wake-ups per second,
+/// while ops are submitted, take less than 1 % of a core.
 const SEND_AFTER: Span = Span::from_ms(1);
-/// Time after which the background thread tries again to send what the socket had no room for. deviation: no source; 10 Gb/s
-/// empty a quarter of the socket's buffer by then.
+/// Time after which the background thread retries to send packets for which the socket had no room. deviation: no
+/// source; 10 Gb/s empty a quarter of the socket's buffer by then.
 const RETRY_AFTER: Span = Span::from_ms(1);
-/// Time between checks whether calls of a stopped engine still lead; they stop within a step. deviation: no source.
+/// Interval between checks whether calls of a stopped engine still lead. They stop leading within a step. deviation: no
+/// source.
 const STOP_CHECK: Duration = Duration::from_micros(50);
 
-/// The turn of a call that waits. It ends even if the code that is waited for panics.
+/// The turn of a waiting call. Dropping it ends the turn, even if the awaited code panics.
 struct Turn<'a> {
     shared: &'a Shared,
     own: &'a Own,
@@ -84,7 +91,7 @@ struct Turn<'a> {
 impl Drop for Turn<'_> {
     fn drop(&mut self) {
         if self.keeps && self.shared.step_away(self.own) {
-            // What code that the engine called has submitted.
+            // Code that the engine called may have submitted ops.
             self.shared.flush();
         } else {
             self.shared.leave(self.own);
@@ -92,10 +99,10 @@ impl Drop for Turn<'_> {
     }
 }
 
-/// The end of a wait, as the leader sees it.
+/// The end of a leader's wait.
 struct Led<T> {
     ended: Waited<T>,
-    /// Whether the thread may keep the lead: nothing is left to do at once, except for what is held.
+    /// Whether the thread may keep the lead: nothing is left to do at once, except to send what is held.
     idle: bool,
 }
 
@@ -106,16 +113,17 @@ pub(crate) struct Shared {
     engine: Mutex<Option<Engine>>,
     mailbox: Arc<Mailbox>,
     turns: Turns,
-    /// Wakes the leader, if it sleeps.
+    /// Waker of the leader.
     waker: Waker,
     background: Option<Background>,
 }
 
 impl Shared {
-    /// Wraps an engine so that calls can drive it. With `thread`, a thread must call [`Shared::run_background`].
+    /// Wraps an engine so that calls can drive it. With `thread`, the caller must run [`Shared::run_background`] in a
+    /// thread.
     ///
     /// # Errors
-    /// If the system cannot create an epoll or a timer.
+    /// If the system cannot create an epoll instance or a timer.
     pub(crate) fn new(host: HostId, engine: Engine, thread: bool) -> std::io::Result<Arc<Self>> {
         let mailbox = Arc::clone(&engine.mailbox);
         let background = thread.then(|| Background::new(&engine, SEND_AFTER)).transpose()?;
@@ -138,12 +146,12 @@ impl Shared {
         locked::runs(self.number())
     }
 
-    /// Returns `true` if a thread drives the engine while no call waits.
+    /// Returns `true` if a background thread drives the engine while no call waits.
     pub(crate) fn has_thread(&self) -> bool {
         self.background.is_some()
     }
 
-    /// The engine.
+    /// Returns the locked engine.
     #[cfg(test)]
     pub(crate) fn engine(&self) -> std::sync::MutexGuard<'_, Option<Engine>> {
         self.engine.lock().expect("no engine has panicked")
@@ -163,8 +171,9 @@ impl Shared {
         }
     }
 
-    /// Unlocks the engine. Ensures that the alarm goes off at the next timer. If packets are left to send and this thread does
-    /// not continue (`goes_on`), wakes the thread that drives the engine.
+    /// Unlocks the engine. Ensures that the alarm goes off at the next timer. If packets are left to send and this
+    /// thread does not continue to drive the engine (`goes_on` is `false`), wakes the leader, or the background thread
+    /// if no call leads.
     fn unlock(&self, mut engine: Locked<'_>, goes_on: bool) {
         let Some(background) = &self.background else { return drop(engine) };
         let mut due = engine.0.as_ref().map_or(Time::MAX, Engine::next_due);
@@ -175,7 +184,7 @@ impl Shared {
         let left = !goes_on && engine.0.as_ref().is_some_and(Engine::has_left);
         let holds = !goes_on && engine.0.as_ref().is_some_and(Engine::holds);
         drop(engine);
-        // See the documentation of this module.
+        // See "No command is forgotten" in the module documentation.
         fence(Ordering::SeqCst);
         background.alarm.set_by(due);
         if holds {
@@ -188,8 +197,8 @@ impl Shared {
         }
     }
 
-    /// Runs one step, unless this thread runs an engine or holds the memory of a region of the host. Returns `true` if there was
-    /// anything to do.
+    /// Runs one step, unless this thread runs an engine or holds the memory of a region of the host. Returns `true` if
+    /// there was anything to do.
     pub(crate) fn step(&self) -> bool {
         if cannot_step(self.host) {
             return false;
@@ -201,9 +210,9 @@ impl Shared {
         busy
     }
 
-    /// Makes the engine process the commands in its mailbox and send. If another thread has locked the engine, that thread
-    /// does so; if this thread runs the engine, it does so afterwards; if it holds locks of another engine or a region, the
-    /// background thread does.
+    /// Makes the engine process the commands in its mailbox and send. Usually this thread does so. If another thread
+    /// has locked the engine, that thread does so. If this thread is running the engine, it does so after the step. If
+    /// this thread runs another engine or holds the memory of a region, the background thread does so.
     pub(crate) fn flush(&self) {
         if holds_locks() {
             if !self.runs_here() {
@@ -220,12 +229,12 @@ impl Shared {
         }
     }
 
-    /// Ensures that an op that was submitted to `flow` is sent: at once, if a call leads and sleeps, if many ops wait, or
-    /// if nothing else of the flow is outstanding. Otherwise it goes with the next acknowledgement, or the background thread
-    /// sends it after [`SEND_AFTER`].
+    /// Ensures that an op that was submitted to `flow` is sent. The op is sent at once if the leader sleeps, if many
+    /// ops are queued, or if nothing else of the flow is outstanding. Otherwise the op is sent with the next
+    /// acknowledgement, or by the background thread after [`SEND_AFTER`].
     #[inline]
     pub(crate) fn submitted(&self, connection: &ConnectionState, flow: usize) {
-        // See the documentation of this module.
+        // See "No command is forgotten" in the module documentation.
         fence(Ordering::SeqCst);
         if self.mailbox.status.is_stopped() {
             self.mailbox.drain();
@@ -243,8 +252,8 @@ impl Shared {
         background.alarm.set_soon();
     }
 
-    /// Takes the lead before the op of this thread is sent, if no call leads and the thread is expected to wait at once. The
-    /// answer, which may come before the thread waits, then wakes no other thread.
+    /// Takes the lead before the op of this thread is sent, if no call leads and the thread is expected to wait at
+    /// once. The answer may arrive before the thread waits, and then wakes no other thread.
     fn lead_early(&self, background: &Background) {
         if holds_locks() || turns::waits() {
             return;
@@ -274,7 +283,8 @@ impl Shared {
             return Waited::TimedOut;
         }
         if turns::waits() {
-            // A future that `block_on` polls waits: the turn is that of the outer call.
+            // A future that an outer `block_on` of this thread polls makes this call. The turn belongs to the outer
+            // call.
             let ended = self.lead_without_sleep(awaited, deadline).unwrap_or(Waited::Closed);
             if self.has_thread() {
                 self.flush();
@@ -316,13 +326,13 @@ impl Shared {
         })
     }
 
-    /// Returns a number of this engine.
+    /// Returns a number that identifies this engine.
     fn number(&self) -> usize {
         std::ptr::from_ref(self) as usize
     }
 
-    /// Ends the wait of a leader whose thread is expected to wait again at once. If it does not, the background thread drives
-    /// the engine from its next alarm on. Returns `false` if the call does not lead.
+    /// Ends the wait of a leader whose thread is expected to wait again at once. If the thread does not, the background
+    /// thread drives the engine from its next alarm on. Returns `false` if the call does not lead.
     fn step_away(&self, own: &Own) -> bool {
         let Some(background) = &self.background else { return false };
         if !self.turns.step_away(&own.waiter) {
@@ -334,16 +344,16 @@ impl Shared {
 
     /// Ends the wait of a call. If no call leads afterwards, the background thread drives the engine.
     fn leave(&self, own: &Own) {
-        // With a background thread, parked calls stay parked: the call that leaves is likely to wait again and lead.
+        // With a background thread, parked calls stay parked: the thread of this call is likely to wait again and lead.
         let appoint = self.background.is_none();
         if self.turns.leave(&own.waiter, appoint, || self.watch_socket(true)) {
-            // See the documentation of this module.
+            // See "No command is forgotten" in the module documentation.
             fence(Ordering::SeqCst);
             self.flush();
-            // A thread that holds the lock does the same when it unlocks the engine.
+            // If another thread holds the lock, it also sets the alarm when it unlocks the engine.
             if let Some(engine) = self.try_lock() {
                 self.unlock(engine, false);
-                // An op that came meanwhile found the engine locked.
+                // An op that was submitted meanwhile found the engine locked.
                 self.flush();
             }
         }
@@ -356,8 +366,8 @@ impl Shared {
         }
     }
 
-    /// Drives the engine as the leader until the wait ends. Returns `None` if the call no longer leads or the engine has
-    /// stopped.
+    /// Drives the engine as the leader until the wait ends. Returns `None` if the call no longer leads or the engine
+    /// has stopped.
     fn lead<A: Awaited>(
         &self,
         own: &Own,
@@ -370,7 +380,8 @@ impl Shared {
         };
         let prompt = own.promptness.is_expected(self.number());
         let mut slept_until = None;
-        // First send what the call has submitted. Queued datagrams are noticed when it goes to sleep.
+        // The first round only sends what the call has submitted. If datagrams are queued, the leader's sleep ends at
+        // once.
         let mut first = true;
         loop {
             let mut engine = self.lock();
@@ -409,8 +420,9 @@ impl Shared {
         }
     }
 
-    /// Sleeps until a datagram or another thread wakes the leader, or no time is `left`. Returns the end of the wait if it
-    /// has ended. The background thread runs the timers, so that a call sets no kernel timer.
+    /// Sleeps until a datagram or another thread wakes the leader, or until the time `left` has passed. Returns the end
+    /// of the wait if it has ended. The alarm of the background thread covers the timers, so a call sets no kernel
+    /// timer for them.
     fn sleep_as_leader<A: Awaited>(
         &self,
         background: &Background,
@@ -422,7 +434,7 @@ impl Shared {
         let Some(socket) = background.socket().clone() else { return Poll::Pending };
         let mut ended = Poll::Pending;
         self.mailbox.status.stats.sleeps.fetch_add(1, Ordering::Relaxed);
-        // A thread that ends the wait after this registration wakes this thread.
+        // After this registration, a thread that ends the wait wakes this thread.
         self.mailbox.sleep(&*socket, left, rest.sending, || {
             ended = awaited.poll(&mut Context::from_waker(&self.waker));
             ended.is_pending()
@@ -430,8 +442,8 @@ impl Shared {
         ended
     }
 
-    /// Like [`Shared::lead`], for an engine without a background thread. The leader never sleeps; when idle, it yields its
-    /// core.
+    /// Like [`Shared::lead`], for an engine without a background thread. The leader never sleeps; if it stays idle, it
+    /// yields its core.
     fn lead_without_sleep<A: Awaited>(
         &self,
         awaited: &mut A,
@@ -440,7 +452,7 @@ impl Shared {
         let mut idle = 0;
         loop {
             let mut engine = self.lock();
-            // Stops at the first step with something to do, so that other threads can lock the engine.
+            // Stop at the first step with something to do, so that other threads can lock the engine.
             let busy =
                 (0..STEPS_PER_LOCK).any(|_| engine.run(|engine| engine.step(false)) == Some(true));
             drop(engine);
@@ -485,18 +497,18 @@ impl Shared {
                 let (rest, now) = (engine.rest(), engine.now());
                 let due = match &rest {
                     Some(rest) => rest.due,
-                    // The leader sends the rest.
+                    // The leader sends the remaining packets.
                     None if led => engine.next_due(),
                     None => now,
                 };
                 let left = engine.has_left();
-                // No event tells this thread that the socket has room again.
+                // No event informs this thread that the socket has room again.
                 let soon = if !led && left { now.saturating_add(RETRY_AFTER) } else { Time::MAX };
                 slept_until = due;
                 (now, due.min(soon), left)
             });
             drop(engine);
-            // See the documentation of this module.
+            // See "No command is forgotten" in the module documentation.
             fence(Ordering::SeqCst);
             let Some((now, wakes_at, left)) = rest else { break };
             if led && left {
@@ -512,7 +524,7 @@ impl Shared {
             }
         }
         self.lock().run(|engine| engine.step(true));
-        // A leading call stops too; until then it may use the socket.
+        // A leading call also stops. Until then it may use the socket.
         while self.turns.led() && !self.turns.relieve(|| ()) {
             std::thread::sleep(STOP_CHECK);
         }

@@ -1,4 +1,4 @@
-//! The order in which waiting calls drive a shared engine: at most one of them leads, the others are parked.
+//! The order in which waiting calls drive a shared engine. At most one call leads, and the other calls are parked.
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
@@ -11,17 +11,18 @@ use std::time::{Duration, Instant};
 use super::prompt::Promptness;
 use super::{Awaited, Waited};
 
-/// Number of wake-ups for other calls after which the leader hands over to the next call that waits. deviation: no source;
-/// a change of the leader costs two wake-ups, an eighth of those that it saves.
+/// Number of wake-ups of the leader, usually for other calls, after which the leader hands over to the next waiting
+/// call. deviation: no source; a change of the leader costs two wake-ups, an eighth of those that it saves.
 const WAKES_FOR_OTHERS: u32 = 16;
 
-/// Interval of the looks of a thread that is ending at what it waits for. deviation: no source; such waits are rare, and a thousand
-/// looks per second take less than 1 % of a core.
+/// Interval at which a thread that is ending checks what it waits for. deviation: no source; such waits are rare, and a
+/// thousand checks per second take less than 1 % of a core.
 const LOOK_INTERVAL: Duration = Duration::from_millis(1);
 
 /// A waiting thread.
 pub(super) struct Waiter {
-    /// `None` in a thread that is ending and whose thread-local values are gone: it cannot be woken, and looks again and again.
+    /// Handle that wakes the thread. `None` if the thread is ending and its thread-local values are destroyed: such a
+    /// thread cannot be woken and checks periodically instead.
     thread: Option<Thread>,
     leads: AtomicBool,
 }
@@ -43,7 +44,7 @@ impl Waiter {
         }
     }
 
-    /// Sleeps until it is woken, at most for the time that is `left`, or without limit. May return early.
+    /// Sleeps until the thread is woken, at most for the time `left` if there is one. May return early.
     fn park(&self, left: Option<Duration>) {
         match (&self.thread, left) {
             (Some(_), None) => thread::park(),
@@ -61,14 +62,14 @@ impl Waiter {
 pub(super) struct Own {
     pub(super) waiter: Arc<Waiter>,
     waker: Waker,
-    /// How soon the thread waits again after a wait in which it led.
+    /// Prediction whether the thread waits soon again.
     pub(super) promptness: Promptness,
 }
 
 thread_local! {
-    /// The waiter of this thread; `None` while the thread waits, because application code may wait within a wait.
+    /// The waiter of this thread. It is `None` while the thread waits, because application code may wait within a wait.
     static OWN: RefCell<Option<Own>> = const { RefCell::new(None) };
-    /// Number of calls of this thread that wait; a future that a call waits for may wait itself.
+    /// Number of nested waits of this thread: a future that a call waits for may itself wait.
     static WAITS: Cell<u32> = const { Cell::new(0) };
 }
 
@@ -77,7 +78,7 @@ pub(super) fn waits() -> bool {
     WAITS.get() > 0
 }
 
-/// Calls `wait` with the waiter of this thread.
+/// Calls `wait` with the waiter of this thread. Counts as a wait of the thread.
 pub(super) fn with_own<T>(wait: impl FnOnce(&Own) -> T) -> T {
     struct Waits;
     impl Drop for Waits {
@@ -92,10 +93,10 @@ pub(super) fn with_own<T>(wait: impl FnOnce(&Own) -> T) -> T {
     })
 }
 
-/// Calls `then` with the waiter of this thread, which does not wait meanwhile.
+/// Calls `then` with the waiter of this thread. Does not count as a wait of the thread.
 pub(super) fn own_of_thread<T>(then: impl FnOnce(&Own) -> T) -> T {
     let kept = OWN.try_with(|own| own.borrow_mut().take());
-    // Without thread-local values `thread::current` may panic.
+    // `thread::current` may panic if the thread-local values are destroyed.
     let thread = matches!(kept, Ok(None)).then(thread::current);
     let own = kept.ok().flatten().unwrap_or_else(|| {
         let waiter = Arc::new(Waiter { thread, leads: AtomicBool::new(false) });
@@ -106,7 +107,7 @@ pub(super) fn own_of_thread<T>(then: impl FnOnce(&Own) -> T) -> T {
     result
 }
 
-/// Parks until a wait ends.
+/// Parks the thread until a wait ends.
 pub(super) fn park<A: Awaited>(awaited: &mut A, deadline: Option<Instant>) -> Waited<A::Value> {
     with_own(|own| {
         loop {
@@ -118,7 +119,8 @@ pub(super) fn park<A: Awaited>(awaited: &mut A, deadline: Option<Instant>) -> Wa
 }
 
 impl Own {
-    /// Parks until a wait ends. Returns `None` if `parked` returns `false` after a wake-up.
+    /// Parks the thread until a wait ends. Returns `None` as soon as `parked` returns `false`, which is checked after
+    /// each wake-up.
     pub(super) fn park_while<A: Awaited>(
         &self,
         awaited: &mut A,
@@ -142,7 +144,7 @@ impl Own {
 #[derive(Default)]
 struct Order {
     leader: Option<Arc<Waiter>>,
-    /// Whether the wait of the leader has ended and another wait of its thread is expected at once.
+    /// Whether the wait of the leader has ended, and another wait of its thread is expected at once.
     away: bool,
     parked: VecDeque<Arc<Waiter>>,
 }
@@ -152,7 +154,8 @@ struct Order {
 pub(super) struct Turns {
     order: Mutex<Order>,
     led: AtomicBool,
-    /// Number of wake-ups of the leader that did not end its own wait.
+    /// Number of wake-ups of the leader since its appointment. If the leader was away meanwhile, the number includes
+    /// the wake-ups that ended its own waits.
     wakes: AtomicU32,
     /// Whether the leader must hand over to the first parked call.
     resign: AtomicBool,
@@ -174,7 +177,7 @@ impl Turns {
         self.order.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns `true` if a call leads, or its thread is expected to wait again at once.
+    /// Returns `true` if a call leads, or if its thread is expected to wait again at once.
     pub(super) fn led(&self) -> bool {
         self.led.load(Ordering::SeqCst)
     }
@@ -184,8 +187,8 @@ impl Turns {
         self.wakes.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Gives a call its role. If no call leads, and no leader is away, `first` runs before another call can enter or leave.
-    /// A call leads in place of a leader that is away.
+    /// Gives a call its role. If no call leads and no leader is away, the call leads, and `first` runs before another
+    /// call can enter or leave. If a leader is away, the call takes its place.
     pub(super) fn enter(&self, waiter: &Arc<Waiter>, first: impl FnOnce()) -> Role {
         let mut order = self.order();
         if std::mem::take(&mut order.away) {
@@ -211,8 +214,8 @@ impl Turns {
         }
     }
 
-    /// Makes a thread that is expected to wait at once the leader, which is away until it waits, and returns `true`; `false` if
-    /// there is a leader. `first` runs before another call can enter or leave.
+    /// Makes the thread of `waiter`, which is expected to wait at once, the leader. The leader is away until the thread
+    /// waits. Returns `false` if there is a leader already. `first` runs before another call can enter or leave.
     pub(super) fn prepare(&self, waiter: &Arc<Waiter>, first: impl FnOnce()) -> bool {
         let mut order = self.order();
         if order.leader.is_some() {
@@ -233,7 +236,7 @@ impl Turns {
         self.led.store(true, Ordering::SeqCst);
     }
 
-    /// Hands over to the first parked call if [`Turns::enter`] requested it. Returns `true` if it did.
+    /// Hands over to the first parked call if [`Turns::enter`] requested it. Returns `true` in this case.
     pub(super) fn resign(&self, leader: &Arc<Waiter>) -> bool {
         if !self.resign.load(Ordering::SeqCst) {
             return false;
@@ -251,8 +254,8 @@ impl Turns {
         true
     }
 
-    /// Ends the wait of a leader whose thread is expected to wait again at once: until then it is away. Returns `false` if the
-    /// call does not lead.
+    /// Ends the wait of a leader whose thread is expected to wait again at once. The leader is away until then. Returns
+    /// `false` if the call does not lead.
     pub(super) fn step_away(&self, waiter: &Arc<Waiter>) -> bool {
         let mut order = self.order();
         let led = waiter.leads.swap(false, Ordering::AcqRel);
@@ -260,7 +263,7 @@ impl Turns {
         led
     }
 
-    /// Ends the lead of a leader that is away, after `last`, and returns `true`; `false` if no leader is away.
+    /// Ends the lead of a leader that is away, after it has called `last`. Returns `false` if no leader is away.
     pub(super) fn relieve(&self, last: impl FnOnce()) -> bool {
         let mut order = self.order();
         let away = std::mem::take(&mut order.away);
@@ -408,7 +411,7 @@ mod tests {
     #[test]
     fn thread_that_is_ending_waits_without_its_thread_local_values() {
         type Told = (bool, Option<u32>);
-        /// Waits for a number when its thread ends.
+        /// Waits for a number while its thread ends.
         struct Late(mpsc::Sender<oneshot::Sender<u32>>, mpsc::Sender<Told>);
         impl Drop for Late {
             fn drop(&mut self) {
@@ -424,7 +427,7 @@ mod tests {
         let (asks, asked) = mpsc::channel();
         let (tells, told) = mpsc::channel();
         let thread = thread::spawn(move || {
-            // Destructors run in the reverse order of the first uses, so that `OWN` is gone then.
+            // Destructors run in the reverse order of the first uses, so `OWN` is destroyed by then.
             LATE.with(|late| *late.borrow_mut() = Some(Late(asks, tells)));
             own_of_thread(|own| assert!(own.waiter.thread.is_some()));
         });

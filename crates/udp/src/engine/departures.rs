@@ -1,14 +1,14 @@
-//! Departures of bursts, as kernel and NIC report them afterwards (t1 of Swift, Fig. 2).
+//! Departures of bursts (t1 of Swift, Fig. 2), which the kernel and the NIC report after the send.
 
 use std::collections::VecDeque;
 
 use apus_units::{FlowId, PacketNumber, Time};
 
-/// Maximum number of bursts whose report is awaited; older ones keep the t1 that the engine read. deviation: no source;
-/// ten times the bursts of a step.
+/// Maximum number of bursts whose report is awaited. Older bursts keep the t1 that the engine read. deviation: no
+/// source; ten times the bursts of a step.
 const MAX_AWAITED: usize = 1024;
 
-/// A burst and when the engine handed it to the kernel.
+/// A burst, and the time at which the engine handed it to the kernel.
 #[derive(Debug)]
 pub(super) struct SentBurst {
     pub(super) at: Time,
@@ -21,12 +21,12 @@ pub(super) struct Departures {
     awaited: VecDeque<SentBurst>,
     /// Number of the next burst.
     next: u32,
-    /// Memory for further bursts.
+    /// Memory for reuse by further bursts.
     spare: Vec<Vec<(FlowId, PacketNumber)>>,
 }
 
 impl Departures {
-    /// Records that the kernel took a burst of these packets at `at` and numbered it.
+    /// Records that the kernel accepted a burst of these packets at `at` and gave it the next number.
     pub(super) fn on_sent(&mut self, at: Time, packets: &[(FlowId, PacketNumber)]) {
         if self.awaited.len() == MAX_AWAITED
             && let Some(oldest) = self.awaited.pop_front()
@@ -40,9 +40,10 @@ impl Departures {
         self.next = self.next.wrapping_add(1);
     }
 
-    /// Takes burst `number`, whose report has arrived. Reports arrive in order, so older bursts are given up.
+    /// Takes burst `number`, whose report has arrived. Reports arrive in order, so older bursts get no report any more
+    /// and are removed.
     pub(super) fn take(&mut self, number: u32) -> Option<SentBurst> {
-        // The number's distance to the next one, on the circle of numbers.
+        // Distance from this number to the next one. Numbers wrap around.
         let back = self.next.wrapping_sub(number);
         if back == 0 || back as usize > self.awaited.len() {
             return None;
@@ -52,12 +53,12 @@ impl Departures {
         self.awaited.pop_front()
     }
 
-    /// Takes back the memory of a burst.
+    /// Takes back the memory of a burst for reuse.
     pub(super) fn recycle(&mut self, sent: SentBurst) {
         self.spare.push(sent.packets);
     }
 
-    /// Forgets all bursts; the next has number 0.
+    /// Removes all bursts. The next burst has number 0.
     pub(super) fn reset(&mut self) {
         self.spare.extend(self.awaited.drain(..).map(|sent| sent.packets));
         self.next = 0;

@@ -1,21 +1,22 @@
-//! Detects that an engine was descheduled past a timer. It then reads the pending datagrams before its timers run.
+//! Detects that an engine was descheduled past a timer. The engine then reads the pending datagrams before its timers
+//! run.
 
 use apus_units::{Span, Time};
 
-/// An engine that has not checked its timers for this long was descheduled: timeouts that fell due meanwhile mean
-/// nothing before the pending datagrams are read. deviation: no source; above the longest step. Where steps take longer,
-/// timers wait for at most [`MAX_CATCH_UP`] datagrams, and nothing else changes.
+/// Time without a check of the timers after which the engine counts as descheduled. Timeouts that fell due during this
+/// time indicate nothing until the pending datagrams are read. deviation: no source; above the longest step. If steps
+/// take longer, timers wait for at most [`MAX_CATCH_UP`] datagrams, without any other effect.
 const DESCHEDULED_AFTER: Span = Span::from_ms(1);
 /// Maximum number of datagrams that an engine reads before its timers run. deviation: no source; more than a socket's
 /// buffer of 4 MB holds.
 const MAX_CATCH_UP: u64 = 4096;
 
-/// When an engine last checked its timers.
+/// Records when an engine last checked its timers.
 #[derive(Debug)]
 pub(super) struct DescheduledDetector {
     /// All timers due before this time have run.
     checked_at: Time,
-    /// Datagrams read since then, and steps in which timers waited.
+    /// Number of datagrams read since then, plus number of steps in which timers waited.
     caught_up: u64,
 }
 
@@ -30,13 +31,14 @@ impl DescheduledDetector {
         self.caught_up += datagrams;
     }
 
-    /// Records that the engine slept until `now`, and that no timer was due before `due`. Only time slept past `due`
-    /// counts.
+    /// Records that the engine slept until `now`, and that no timer was due before `due`. Only the time slept past
+    /// `due` counts.
     pub(super) fn on_slept(&mut self, due: Time, now: Time) {
         self.checked_at = due.min(now);
     }
 
-    /// Returns `true` if timers must wait at `now`: the engine was descheduled and has not read all pending datagrams.
+    /// Returns `true` if timers must wait at `now`, because the engine was descheduled and has not read all pending
+    /// datagrams.
     #[inline]
     pub(super) fn must_read(&mut self, now: Time, unread: bool) -> bool {
         let descheduled = unread && now.since(self.checked_at) > DESCHEDULED_AFTER;

@@ -1,4 +1,4 @@
-//! Messages of a peer: room for them, their parts, and their delivery to the application.
+//! Messages of a peer: reservation of room, assembly of their parts, and delivery to the application.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -11,14 +11,14 @@ use bytes::Bytes;
 use crate::connection_state::{ConnectionState, InboxLimits, Message};
 use crate::message_receiver::{Attach, Attached};
 
-/// Whether a data packet may be handed to the transport.
+/// Decision whether a data packet may be handed to the transport.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Admission {
-    /// It may.
+    /// The packet may be handed over.
     Yes,
-    /// It may; room for its message has been reserved.
+    /// The packet may be handed over, and room for its message has been reserved.
     Reserved,
-    /// There is no room for its message now.
+    /// There is no room for the message of the packet now.
     NotReady,
     /// The op is not allowed.
     Refused(RejectReason),
@@ -28,7 +28,7 @@ pub(super) enum Admission {
 pub(super) struct Inbox {
     state: Arc<ConnectionState>,
     sender: async_channel::Sender<Message>,
-    /// Where messages go instead of `sender`, if the application has attached a receiver.
+    /// Receiver that the application has attached. It gets the messages instead of `sender`.
     attached: Option<Attached>,
     limits: InboxLimits,
     /// Messages that have arrived in part.
@@ -45,7 +45,7 @@ impl Inbox {
         Self { state, sender, attached: None, limits, partial: BTreeMap::new() }
     }
 
-    /// Checks a message of `bytes` bytes and reserves room for it with its first packet.
+    /// Checks a message of `bytes` bytes, and reserves room for the message when its first packet arrives.
     pub(super) fn admit(&mut self, flow: FlowId, op: OpId, bytes: u64) -> Admission {
         if bytes > self.limits.max_message {
             return Admission::Refused(RejectReason::TooLong);
@@ -57,13 +57,13 @@ impl Inbox {
         if reserved { Admission::Reserved } else { Admission::NotReady }
     }
 
-    /// Releases the room of a message that was reserved and is not needed.
+    /// Releases room that was reserved for a message and is not needed.
     pub(super) fn release(&self, bytes: u64) {
         self.state.release_message(bytes);
     }
 
-    /// Stores a part of a message; delivers the message if that finishes it. `index` is the flow's within the
-    /// connection.
+    /// Stores a part of a message. Delivers the message if this part completes it. `index` is the flow's index within
+    /// the connection.
     pub(super) fn store(
         &mut self,
         index: usize,
@@ -93,12 +93,14 @@ impl Inbox {
         let message = Message { flow: index, bytes };
         match &mut self.attached {
             Some(attached) => attached.deliver(message),
-            // Room was reserved. If the channel is closed, no application wants the message.
+            // Room was reserved, so the send fails only if the channel is closed. No application reads the message
+            // then.
             None => drop(self.sender.try_send(message)),
         }
     }
 
-    /// Delivers to a receiver of the application: first the messages that it has not taken, then each that arrives.
+    /// Attaches a receiver of the application. It gets the messages that the application has not taken, then each
+    /// message that arrives.
     pub(super) fn attach(&mut self, attach: Attach) {
         if let Some(before) = self.attached.replace(attach.deliver_queued()) {
             before.forget();
@@ -111,12 +113,12 @@ impl Inbox {
         self.partial.len()
     }
 
-    /// Returns `true` while a receiver of the application answers messages, or waits for answers.
+    /// Returns `true` while the application's receiver answers messages or waits for answers.
     pub(super) fn is_busy(&self) -> bool {
         self.attached.as_ref().is_some_and(Attached::is_busy)
     }
 
-    /// Drops the parts of a message that its sender has given up.
+    /// Drops the parts of a message that its sender has cancelled.
     pub(super) fn discard(&mut self, flow: FlowId, op: OpId) {
         if let Some(message) = self.partial.remove(&key(flow, op))
             && !is_planted(Bug::RoomLeak)
@@ -126,7 +128,7 @@ impl Inbox {
     }
 }
 
-/// Returns the key of the parts of a message.
+/// Returns the key of a message in `partial`.
 fn key(flow: FlowId, op: OpId) -> (FlowId, OpId) {
     if is_planted(Bug::InboxByOp) { (FlowId::new(0), op) } else { (flow, op) }
 }
@@ -141,12 +143,12 @@ mod tests {
     use crate::session::SessionId;
     use crate::status::EngineStatus;
 
-    /// Returns an inbox for messages of at most 100 bytes, 150 bytes and 3 messages in all.
+    /// Returns an inbox for messages of at most 100 bytes each, and of at most 150 bytes and 3 messages in total.
     fn inbox() -> (Inbox, async_channel::Receiver<Message>) {
         inbox_of(None)
     }
 
-    /// As [`inbox`], of a peer whose connections occupy `used`, and 200 bytes at most.
+    /// As [`inbox`], for a peer whose connections occupy `used`, with a quota of 200 bytes.
     fn inbox_of(used: Option<Arc<KeyUse>>) -> (Inbox, async_channel::Receiver<Message>) {
         let address = ([127, 0, 0, 1], 1).into();
         let engine = Arc::new(EngineStatus::new(address, crate::sys::Families::V4, &[]));
@@ -211,7 +213,7 @@ mod tests {
         assert_eq!(other.admit(FLOW, op(2), 50), Admission::Reserved);
         assert_eq!(one.admit(FLOW, op(2), 50), Admission::Reserved);
         assert_eq!(one.admit(FLOW, op(3), 1), Admission::NotReady);
-        // Messages that nobody has taken.
+        // Drops messages that the application has not taken.
         drop((other, messages));
         assert_eq!(one.admit(FLOW, op(3), 100), Admission::Reserved);
     }

@@ -1,8 +1,9 @@
-//! The log of an engine, by the facade `tracing`: connections, handshakes, paths, keys, refusals and dropped packets.
+//! The log of an engine, through the facade `tracing`: connections, handshakes, paths, keys, refusals and dropped
+//! packets.
 //!
-//! A flood of any kind of event costs a bounded number of lines: of each kind at most [`MAX_LINES`] per second are
-//! written, and then one line with the number of all others. Dropped packets never have lines of their own, only their
-//! number per second and reason. No line contains payload or keys; a key appears by its public name.
+//! A flood of events of any kind costs a bounded number of lines. At most [`MAX_LINES`] lines per kind and second are
+//! written, followed by one line with the number of further events. Dropped packets never have lines of their own: one
+//! line per reason and second states their number. No line contains payload or keys; a key appears by its public name.
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
@@ -15,18 +16,18 @@ use crate::clock::LIFETIME;
 use crate::error::{ConnectError, DroppedHandshake, End, HandshakeFault};
 use crate::session::{Dropped, KeyRing};
 
-/// Maximum number of lines per kind of event and second. deviation: no source; a person can still read them, and a host
-/// that restarts shows most of its peers.
+/// Maximum number of lines per kind of event and second. deviation: no source; a person can still read that many, and a
+/// host that restarts shows most of its peers.
 const MAX_LINES: u64 = 50;
-/// The second in which lines are counted.
+/// Period in which lines are counted.
 const WINDOW: Span = Span::from_secs(1);
-/// Minimum interval of lines about the same fault of handshakes from the same machine. deviation: no source; a peer
-/// tries a few times a second.
+/// Minimum interval between lines about the same handshake fault from the same machine. deviation: no source; a peer
+/// tries a few times per second.
 const FAULT_AGAIN: Span = Span::from_secs(10);
-/// Maximum number of machines and faults that are remembered for that.
+/// Maximum number of pairs of machine and fault that are remembered for [`FAULT_AGAIN`].
 const MAX_FAULTS: usize = 256;
 
-/// The kinds of events that are counted apart.
+/// Kinds of events that are counted separately.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
     Opened,
@@ -54,12 +55,12 @@ const KINDS: [(Kind, &str); 10] = [
     (Kind::NotRecorded, "connection not recorded"),
 ];
 
-/// Events of one kind.
+/// The events of one kind within a second.
 #[derive(Clone, Copy, Debug)]
 struct Window {
-    /// When the second of the first line ends.
+    /// End of the second that began with the first event.
     until: Time,
-    /// Events in this second.
+    /// Number of events in this second.
     events: u64,
 }
 
@@ -69,13 +70,13 @@ pub(super) struct Log {
     /// The address of the engine's socket.
     host: SocketAddr,
     windows: [Window; KINDS.len()],
-    /// Packets dropped since the last line about them, by reason.
+    /// Number of packets dropped since the last line about them, by reason.
     dropped: [u64; Dropped::ALL.len()],
-    /// When the line about them is due.
+    /// When the line about dropped packets is due.
     dropped_at: Time,
-    /// When the next line about a number of events is due.
+    /// When the next line that states a number of events is due.
     due: Time,
-    /// When handshakes with this fault from this machine were logged.
+    /// When a handshake with this fault from this machine was last logged.
     faults: BTreeMap<(IpAddr, HandshakeFault), Time>,
 }
 
@@ -97,7 +98,7 @@ impl Log {
         self.due
     }
 
-    /// Counts an event; returns whether it has a line of its own.
+    /// Counts an event. Returns `true` if the event has a line of its own.
     fn admits(&mut self, now: Time, kind: Kind) -> bool {
         self.handle_timeout(now);
         let window = &mut self.windows[kind as usize];
@@ -111,7 +112,7 @@ impl Log {
         window.events <= MAX_LINES
     }
 
-    /// Writes the lines about numbers of events that are due.
+    /// Writes the due lines that state numbers of events.
     pub(super) fn handle_timeout(&mut self, now: Time) {
         if now >= self.due {
             self.write_numbers(now);
@@ -145,7 +146,7 @@ impl Log {
         self.due = due.min(self.dropped_at);
     }
 
-    /// A packet was dropped.
+    /// Logs that a packet was dropped.
     #[inline]
     pub(super) fn dropped(&mut self, now: Time, why: Dropped) {
         if enabled!(target: "apus_udp::packet", Level::WARN) {
@@ -157,7 +158,7 @@ impl Log {
         }
     }
 
-    /// A handshake was dropped.
+    /// Logs that a handshake was dropped.
     pub(super) fn handshake_dropped(&mut self, now: Time, from: SocketAddr, fault: HandshakeFault) {
         if !enabled!(target: "apus_udp::handshake", Level::WARN) {
             return;
@@ -174,7 +175,7 @@ impl Log {
         warn!(target: "apus_udp::handshake", host = %self.host, "{}", DroppedHandshake { from, fault });
     }
 
-    /// A connection was opened.
+    /// Logs that a connection was opened.
     pub(super) fn opened(&mut self, now: Time, peer: SocketAddr, by_peer: bool, flows: usize) {
         if enabled!(target: "apus_udp::connection", Level::INFO) && self.admits(now, Kind::Opened) {
             let by = if by_peer { "peer" } else { "this host" };
@@ -182,7 +183,7 @@ impl Log {
         }
     }
 
-    /// A connection ended after it was open for `open`.
+    /// Logs that a connection ended after it had been open for `open`.
     pub(super) fn ended(&mut self, now: Time, peer: SocketAddr, end: End, open: Span) {
         let lost = match end {
             End::Silent | End::PeerRestarted | End::KeyWithdrawn | End::EngineFailed => true,
@@ -205,7 +206,7 @@ impl Log {
         }
     }
 
-    /// A connection that this host requested could not be opened.
+    /// Logs that a connection requested by this host could not be opened.
     pub(super) fn not_opened(&mut self, now: Time, peer: SocketAddr, error: &ConnectError) {
         if enabled!(target: "apus_udp::handshake", Level::WARN) && self.admits(now, Kind::NotOpened)
         {
@@ -213,33 +214,33 @@ impl Log {
         }
     }
 
-    /// The connection that a peer requested was refused.
+    /// Logs that a connection requested by a peer was refused.
     pub(super) fn refused(&mut self, now: Time, peer: SocketAddr, reason: &str) {
         if enabled!(target: "apus_udp::handshake", Level::WARN) && self.admits(now, Kind::Refused) {
             warn!(target: "apus_udp::handshake", host = %self.host, %peer, reason, "connection refused");
         }
     }
 
-    /// Full packets of a connection have another length.
+    /// Logs that the length of full packets of a connection has changed.
     pub(super) fn path_changed(&mut self, now: Time, peer: SocketAddr, before: u32, mtu: u32) {
         if enabled!(target: "apus_udp::path", Level::INFO) && self.admits(now, Kind::PathMtu) {
             info!(target: "apus_udp::path", host = %self.host, %peer, before, mtu, "path MTU changed");
         }
     }
 
-    /// The key of a session's packets was replaced.
+    /// Logs that the packet key of a session was replaced.
     pub(super) fn key_changed(&mut self, now: Time, peer: SocketAddr) {
         if enabled!(target: "apus_udp::key", Level::DEBUG) && self.admits(now, Kind::KeyChange) {
             debug!(target: "apus_udp::key", host = %self.host, %peer, "packet key replaced");
         }
     }
 
-    /// The ring of keys was replaced.
+    /// Logs that the key ring was replaced.
     pub(super) fn keys_set(&self, keys: &KeyRing) {
         info!(target: "apus_udp::key", host = %self.host, keys = keys.ids().count(), "ring of keys replaced");
     }
 
-    /// An op of a peer was refused.
+    /// Logs that an op of a peer was refused.
     pub(super) fn op_refused(
         &mut self,
         now: Time,
@@ -252,7 +253,7 @@ impl Log {
         }
     }
 
-    /// A connection is not recorded.
+    /// Logs that a connection is not recorded.
     pub(super) fn not_recorded(&mut self, now: Time, peer: SocketAddr, reason: &str) {
         if enabled!(target: "apus_udp::record", Level::WARN) && self.admits(now, Kind::NotRecorded)
         {
@@ -260,17 +261,17 @@ impl Log {
         }
     }
 
-    /// The engine drains.
+    /// Logs that the engine drains.
     pub(super) fn draining(&self, connections: usize) {
         info!(target: "apus_udp::host", host = %self.host, connections, "draining");
     }
 
-    /// The engine has no connection any more.
+    /// Logs that the engine has drained: its last connection has ended.
     pub(super) fn drained(&self) {
         info!(target: "apus_udp::host", host = %self.host, "drained");
     }
 
-    /// The engine has run as long as its clock counts.
+    /// Logs that the engine stops because the range of its clock ends.
     pub(super) fn outlived(&self) {
         error!(
             target: "apus_udp::host",
@@ -280,7 +281,7 @@ impl Log {
         );
     }
 
-    /// The engine has failed.
+    /// Logs that the engine failed.
     pub(super) fn failed(&self) {
         error!(target: "apus_udp::host", host = %self.host, "the engine panicked; its connections end");
     }
@@ -295,7 +296,7 @@ mod tests {
 
     use super::*;
 
-    /// Lines of a subscriber.
+    /// Lines that a subscriber has written.
     #[derive(Clone, Default)]
     struct Lines(Arc<Mutex<Vec<u8>>>);
 
@@ -318,7 +319,7 @@ mod tests {
         }
     }
 
-    /// Runs with a log of up to this level; returns its lines.
+    /// Calls `run` with a log whose events up to this level are written. Returns the lines.
     fn logged(level: Level, run: impl FnOnce(&mut Log)) -> Vec<String> {
         let lines = Lines::default();
         let subscriber = tracing_subscriber::fmt()
@@ -359,7 +360,7 @@ mod tests {
         assert!(line.contains("reason=Forged packets=100000"), "{line}");
     }
 
-    /// The name of each reason, and not that of another one.
+    /// The line of each reason contains the name of this reason and of no other one.
     #[test]
     fn every_reason_is_logged_by_its_name() {
         let lines = logged(Level::DEBUG, |log| {

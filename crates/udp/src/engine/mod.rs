@@ -1,15 +1,15 @@
-//! The engine: moves datagrams between a socket and the protocol, and runs its timers.
+//! The runtime engine: moves datagrams between a socket and the protocol, and runs its timers.
 //!
-//! [`Engine::step`] is one round of the event loop. Who calls it, and how it sleeps between rounds, is the business of
-//! [`crate::driver`].
+//! [`Engine::step`] is one round of the event loop. [`crate::driver`] decides which thread calls it, and how that
+//! thread sleeps between rounds.
 //!
-//! An engine is made of components that own their state. None of them knows the engine:
+//! An engine consists of components that own their state and do not depend on the engine:
 //!
 //! ```text
 //! Engine::step
 //!  +- Mailbox       commands of applications                       (crate::mailbox)
 //!  +- Receiver      polls of the socket                            receiver
-//!  +- Protocol      what one packet does, received or to send      protocol
+//!  +- Protocol      effects of one received packet; sealing        protocol
 //!  |   +- Connections   sessions, handshakes, ends; path MTU; other engines of the host
 //!  |   |                                                           connections
 //!  |   +- OpTable       ops, deadlines, completions; the transport op_table, refusals
@@ -17,7 +17,7 @@
 //!  |   +- Inbox         messages of one connection                 inbox
 //!  +- Transmitter   order of packets, bursts, departures           transmitter, outbox, departures
 //!  +- Descheduled-  timers of an engine that lost its core         descheduled
-//!     Detector
+//!      Detector
 //! Network           socket, clocks and routes, passed to all       network
 //! ```
 
@@ -80,26 +80,27 @@ pub(crate) use virtual_network::VirtualNetwork;
 
 /// Maximum number of ops taken from the mailbox per step. deviation: no source; they take about 50 us.
 const MAX_OPS_PER_STEP: usize = 256;
-/// Idle steps per reading of the clock. A timer is late by at most that many empty polls. deviation: no source; at 8 the
-/// clock takes less than 2 % of an idle step (docs/dev/performance-notes.md).
+/// Number of idle steps per reading of the clock. A timer is late by at most this number of empty polls. deviation: no
+/// source; at 8 the clock takes less than 2 % of an idle step (docs/dev/performance-notes.md).
 const STEPS_PER_CLOCK_READ: u32 = 8;
 
-/// Retransmission timeouts of equal length in a row before they double, and round trips in a row of which packets arrive trimmed only.
-/// deviation: no source; a lost packet seldom causes as many.
+/// Number of consecutive retransmission timeouts of equal length before the timeout doubles. Also the number of
+/// consecutive round trips in which packets arrive trimmed and none arrives whole, before the flow waits for its
+/// timeout. deviation: no source; a lost packet seldom causes as many.
 const BACKS_OFF_AFTER: u32 = 8;
 
-/// Maximum number of datagrams of a step whose acknowledgements may be held: a message, and the acknowledgement of what it
-/// answers.
+/// Maximum number of datagrams received in a step whose acknowledgements may be held: a message, and the
+/// acknowledgement of the message that it answers.
 const MAX_HELD_DATAGRAMS: u64 = 2;
 
-/// What the engines of a host share.
+/// State that the engines of a host share.
 #[derive(Clone)]
 pub(crate) struct HostShared {
     pub(crate) regions: Arc<Regions>,
     pub(crate) backlog: Backlog,
 }
 
-/// An engine.
+/// A runtime engine.
 pub(crate) struct Engine<N = KernelNetwork> {
     pub(crate) mailbox: Arc<Mailbox>,
     pub(crate) network: N,
@@ -107,23 +108,23 @@ pub(crate) struct Engine<N = KernelNetwork> {
     protocol: Protocol,
     transmitter: Transmitter,
     descheduled: DescheduledDetector,
-    /// Idle steps since the clock was read.
+    /// Idle steps since the last reading of the clock.
     idle_steps: u32,
     /// Whether counters of the sessions have changed since they were published.
     unpublished: bool,
     /// Whether several engines share the port.
     shares_port: bool,
-    /// Whether no thread drops the engine when it ends.
+    /// Whether the engine is in inline mode, so that no thread drops it when it ends.
     inline: bool,
     /// Whether the last step held acknowledgements.
     holds: bool,
 }
 
 impl Engine {
-    /// Opens an engine at `address`; its further ports begin with `next_port`, or are chosen by the system.
+    /// Opens an engine at `address`. Its further ports are numbered from `next_port` upwards, or chosen by the system.
     ///
     /// # Errors
-    /// If the address cannot be bound, or the system lacks what the settings ask for.
+    /// If the address cannot be bound, or the system lacks something that the settings require.
     pub(crate) fn open(
         config: &Config,
         address: SocketAddr,
@@ -138,18 +139,18 @@ impl Engine {
         Self::new(config, network, Arc::new(mailbox), siblings, host, Randomness::System)
     }
 
-    /// Ends the engine. Returns its sockets if other engines share the port: while it is open, the kernel divides peers
-    /// among the engines as before, so that an engine that fails ends no connection of another.
+    /// Ends the engine. Returns its sockets if other engines share the port. While these sockets are open, the kernel
+    /// divides peers among the engines as before, so that the failure of one engine ends no connection of another.
     pub(crate) fn end(self) -> Option<Arc<Sockets>> {
         self.shares_port.then(|| self.sockets())
     }
 
-    /// Returns `true` if the socket reports when bursts leave.
+    /// Returns `true` if the socket reports the departures of bursts.
     pub(crate) fn reports_departures(&self) -> bool {
         self.transmitter.reports_departures()
     }
 
-    /// Returns the start of the engine's clock on the monotonic clock, nanoseconds.
+    /// Returns the start of the engine's clock, in nanoseconds of the monotonic clock.
     pub(crate) fn epoch(&self) -> u64 {
         self.network.epoch()
     }
@@ -179,7 +180,7 @@ impl<N: Network> Engine<N> {
             ..EndpointConfig::default()
         });
         let status = Arc::clone(&mailbox.status);
-        // Only the sessions have the keys, so that those that are replaced are wiped.
+        // The sessions alone hold the keys, so that replaced keys are wiped from memory.
         let shared_config = Arc::new(Config { keys: KeyRing::insecure(), ..config.clone() });
         let one_path = balancers::build("ecmp", None, &[], None, &[])
             .map_err(|error| StartError::Setting(error.to_string()))?;
@@ -225,7 +226,8 @@ impl<N: Network> Engine<N> {
         self.mailbox.status.is_stopped()
     }
 
-    /// As [`Engine::try_step`]. A panic ends the engine, not the caller, who may have nothing to do with it.
+    /// As [`Engine::try_step`], but a panic ends the engine instead of reaching the caller, which may be unrelated to
+    /// the panic.
     #[inline]
     pub(crate) fn step(&mut self, timed: bool) -> bool {
         self.contained(|engine| engine.try_step(timed))
@@ -243,11 +245,13 @@ impl<N: Network> Engine<N> {
         })
     }
 
-    /// As [`Engine::step`], for a thread that waits. If few datagrams have arrived and `ended` says that the wait has ended, their
-    /// acknowledgements are held for the next step or [`Engine::flush`], with which they leave together with what the thread
-    /// submits next. They are held if nobody waits for them, because they acknowledge answers to reads and atomic ops; others
-    /// only if the thread is `expected` to submit something and to wait again at once. The time until then counts as
-    /// `remote_queuing` (t4 - t2), hence as endpoint delay at the peer (Swift §3.1).
+    /// As [`Engine::step`], for a thread that waits. Holds the acknowledgements of the received datagrams if only few
+    /// have arrived and `ended` reports the end of the wait. Held acknowledgements are sent in the next step or
+    /// [`Engine::flush`], together with what the thread submits next.
+    ///
+    /// Acknowledgements of answers to reads and atomic ops may always be held, because no application waits for them.
+    /// Other acknowledgements are held only if the thread is `expected` to submit something and to wait again at once.
+    /// The holding time counts as `remote_queuing` (t4 - t2), and therefore as endpoint delay at the peer (Swift §3.1).
     pub(crate) fn step_and_hold(&mut self, expected: bool, ended: impl Fn() -> bool) -> bool {
         self.contained(|engine| {
             engine.try_step_until(true, |protocol| (expected || !protocol.urgent) && ended())
@@ -259,11 +263,11 @@ impl<N: Network> Engine<N> {
         self.holds
     }
 
-    /// One round of the event loop: does what there is to do now, and returns whether there was anything. `timed` has the
-    /// clock read and due timers run even if there is nothing else to do; without it, that happens every few steps.
+    /// Runs one round of the event loop. Returns `true` if there was anything to do. With `timed`, the step reads the
+    /// clock and runs due timers even if it is idle otherwise; without it, only every few idle steps do so.
     ///
     /// # Panics
-    /// If application code panics. Call [`Engine::fail`] then.
+    /// If application code panics. The caller must then call [`Engine::fail`].
     pub(crate) fn try_step(&mut self, timed: bool) -> bool {
         self.try_step_until(timed, |_| false)
     }
@@ -279,17 +283,19 @@ impl<N: Network> Engine<N> {
         let timed = timed || self.idle_steps >= STEPS_PER_CLOCK_READ;
         let commanded = self.take_commands();
         if let Some(now) = commanded {
-            self.send(now); // before the poll, which takes time
+            self.send(now); // before the poll, because the poll takes time
         }
         let polled = self.poll_socket();
         let mut busy = commanded.is_some() || polled != Polled::Empty;
         if polled != Polled::Empty {
-            // What receivers of messages have submitted leaves with the acknowledgements of these messages.
+            // Receivers of messages may have submitted ops. They are sent together with the acknowledgements of these
+            // messages.
             self.take_commands();
         }
         let few = (1..=MAX_HELD_DATAGRAMS).contains(&self.receiver.received);
         if polled == Polled::Single || few {
-            // Completions and answers go before timers. If there is no answer, the waiting application goes first too.
+            // Completions and answers precede timers. If there is no answer to send, return to the waiting application
+            // before the timers.
             let completed = self.complete();
             if few && self.owes_acks_only() && may_hold(&self.protocol) {
                 self.holds = true;
@@ -336,18 +342,18 @@ impl<N: Network> Engine<N> {
     #[inline]
     fn poll_socket(&mut self) -> Polled {
         let Self { receiver, protocol, transmitter, network, .. } = self;
-        // Reports of departures go first, so that acknowledgements find t1 corrected.
+        // Reports of departures precede datagrams, so that acknowledgements find corrected values of t1.
         transmitter.take_departures(protocol, network);
         protocol.urgent = false;
         let status = Arc::clone(&protocol.status);
-        // Of the first datagram of the poll, the oldest at its port.
+        // Waiting time of the first datagram of the poll, which is the oldest one at its port.
         let mut waited = None;
         let polled = receiver.poll(network, &status.stats, |meta, bytes| {
             waited.get_or_insert_with(|| {
                 let now = network.now();
                 (now, (meta.port, now.since(network.received_at(meta, now))))
             });
-            // Datagrams of one aggregate mostly belong to one op.
+            // The datagrams of an aggregate usually belong to one op.
             let likely = if meta.segment < bytes.len() { protocol.regions.last() } else { None };
             let mut locked = LockedRegion::new(likely.as_deref());
             let mut datagrams = 0;
@@ -374,7 +380,7 @@ impl<N: Network> Engine<N> {
         polled
     }
 
-    /// Takes commands of applications; returns the time if there were any.
+    /// Takes commands of applications. Returns the current time if there were any.
     #[inline]
     fn take_commands(&mut self) -> Option<Time> {
         if !self.mailbox.has_commands() {
@@ -382,7 +388,8 @@ impl<N: Network> Engine<N> {
         }
         let (control, ops) = self.mailbox.waiting();
         let now = self.network.now();
-        // A connection closes after the ops that were submitted before.
+        // If there are control commands, take all ops: a connection closes only after the ops that were submitted
+        // before.
         let ops = if control == 0 { ops.min(MAX_OPS_PER_STEP) } else { ops };
         for _ in 0..ops {
             let Some(pending) = self.mailbox.take_op() else { break };
@@ -392,7 +399,7 @@ impl<N: Network> Engine<N> {
             let Some(command) = self.mailbox.take_control() else { break };
             self.on_command(now, command);
         }
-        // A single op takes negligible time.
+        // A single op takes negligible time, so the earlier reading of the clock is still good.
         Some(if ops > 1 || control > 0 { self.network.now() } else { now })
     }
 
@@ -404,13 +411,13 @@ impl<N: Network> Engine<N> {
             Command::ServedBy { peer, engine } => connections.hand_over(now, peer, engine, ops),
             Command::Drain { done } => connections.begin_drain(now, done, ops),
             Command::Report { reply } => {
-                // The wait may have been given up.
+                // The application may have given up its wait.
                 let _ = reply.send(connections.report(&ops.endpoint));
             }
             Command::Of(state, command) => match (state.ended(), command) {
                 (None, command) => self.on_command_of(now, state.session, command),
                 (Some(_), ConnectionCommand::Attach(attach)) => drop(attach.deliver_queued()),
-                // Dropping the command ends the wait for its answer.
+                // Dropping the command ends the application's wait for the answer.
                 (Some(_), _) => {}
             },
         }
@@ -432,7 +439,7 @@ impl<N: Network> Engine<N> {
                 None => drop(attach.deliver_queued()),
             },
             ConnectionCommand::Paths { reply } => {
-                // The wait may have been given up. Without an answer the connection has ended.
+                // The application may have given up its wait. Without a result, the connection has ended.
                 if let Some(paths) = connections.paths(session, &ops.endpoint) {
                     let _ = reply.send(paths);
                 }
@@ -442,7 +449,7 @@ impl<N: Network> Engine<N> {
                 let state = flow
                     .and_then(|&flow| ops.endpoint.snapshot(flow).zip(ops.endpoint.counters(flow)));
                 if let Some(state) = state {
-                    // The wait may have been given up.
+                    // The application may have given up its wait.
                     let _ = reply.send(state);
                 }
             }
@@ -463,7 +470,7 @@ impl<N: Network> Engine<N> {
         }
     }
 
-    /// Runs the timers that are due: of transport and sessions, deadlines, probes, clocks, withdrawn regions.
+    /// Runs the due timers: transport, sessions, deadlines, probes, comparison of clocks, withdrawn regions.
     fn handle_timers(&mut self, now: Time) {
         let Protocol { connections, ops, .. } = &mut self.protocol;
         if now >= Time::ZERO + LIFETIME {
@@ -493,7 +500,8 @@ impl<N: Network> Engine<N> {
         regions.handle_withdrawals(now, ops, caller);
     }
 
-    /// Reports the ends of ops; returns whether any has ended. Connections that waited for their last op close.
+    /// Reports the completions of ops. Returns `true` if there were any. Closes the connections that waited for their
+    /// last op.
     #[inline]
     fn complete(&mut self) -> bool {
         let any = self.protocol.ops.complete();
@@ -508,10 +516,10 @@ impl<N: Network> Engine<N> {
         if !self.protocol.connections.can_close(session, &self.protocol.ops) {
             return;
         }
-        // Acknowledgements that the peer is owed go first.
+        // First send the acknowledgements that the peer still needs.
         self.send(now);
         self.protocol.connections.sessions.close(now, session);
-        // The peer is told now, since no thread may drive the engine afterwards.
+        // Notify the peer now, because possibly no thread drives the engine later.
         self.send(now);
         self.protocol.connections.remove(now, session, End::ClosedHere, &mut self.protocol.ops);
     }
@@ -523,21 +531,21 @@ impl<N: Network> Engine<N> {
         }
     }
 
-    /// Stops: every connection ends, and with it every op.
+    /// Stops the engine: ends every connection and every op.
     pub(crate) fn stop(&mut self) {
         let now = self.network.now();
         self.protocol.connections.stop(now, &mut self.protocol.ops);
-        // Peers are told as far as the socket has room.
+        // Notify as many peers as the socket has room for.
         while self.send(now) && self.protocol.connections.sessions.has_transmit() {}
         self.complete();
         self.leave();
     }
 
-    /// Ends every connection and op after a panic. The state of the transport may be inconsistent, so it is not used: all
-    /// ops end as unknown, all connections as [`End::EngineFailed`], and all waits end.
+    /// Ends every connection and op after a panic. The state of the transport may be inconsistent, so it is not used.
+    /// All ops end as unknown, all connections as [`End::EngineFailed`], and all waits end.
     #[cold]
     pub(crate) fn fail(&mut self) {
-        // Ops that are dropped from now on end as unknown too.
+        // Ops that are dropped from now on also end as unknown.
         self.mailbox.status.set_failed();
         self.mailbox.stop();
         contain(|| self.protocol.connections.log.failed());
@@ -552,11 +560,11 @@ impl<N: Network> Engine<N> {
         contain(|| self.leave());
     }
 
-    /// Uses nothing of the host from now on.
+    /// Stops using the resources that the engines of the host share.
     fn leave(&mut self) {
         self.protocol.regions.leave();
         if self.inline {
-            // An engine without a thread is not dropped now, so its end of the channel would stay open.
+            // An engine without a thread is not dropped now, so its end of the backlog's channel would stay open.
             self.protocol.connections.close_backlog();
         }
         self.mailbox.drain();

@@ -1,4 +1,4 @@
-//! The seam between an engine and the operating system: socket, clocks and routes.
+//! The interface between an engine and the operating system: socket, clocks and routes.
 //!
 //! The engine and its components read time and move datagrams only through [`Network`], so tests run them in virtual
 //! time without sockets.
@@ -20,30 +20,30 @@ use crate::status::EngineStatus;
 use crate::sys::{Departure, Meta, Outgoing, Reach, ReceiveBuffers, SocketOptions, Sockets, TTL};
 use apus_traces::pcapng::{Captured, Direction};
 
-/// What an engine needs of the operating system.
+/// Services that an engine needs from the operating system.
 pub(crate) trait Network {
     /// Returns the current time.
     fn now(&self) -> Time;
 
-    /// Receives a batch of datagrams. Returns whether there may be more.
+    /// Receives a batch of datagrams. Returns `true` if there may be more.
     fn receive(&self, buffers: &mut ReceiveBuffers) -> io::Result<bool>;
 
     /// Sends bursts until the kernel accepts no more. Returns the number of bursts sent.
     ///
     /// # Errors
-    /// Why the first burst was not sent.
+    /// The reason why the first burst was not sent.
     fn send<'a>(&self, bursts: impl Iterator<Item = Outgoing<'a>> + Clone) -> io::Result<usize>;
 
-    /// Returns `true` if a burst of several datagrams can be sent by one call.
+    /// Returns `true` if one call can send a burst of several datagrams.
     fn has_segmentation(&self) -> bool;
 
-    /// Returns the next report of when a burst left, if one has arrived.
+    /// Returns the next report of a departure, if one has arrived.
     fn departure(&self) -> io::Result<Option<Departure>>;
 
-    /// Numbers the bursts whose departure is reported from 0 again.
+    /// Restarts the numbers of bursts with reported departures from 0.
     fn restart_departures(&self) -> io::Result<()>;
 
-    /// Returns when a datagram was received (t2, t5); `now` if no timestamp is plausible.
+    /// Returns when a datagram was received (t2, t5), or `now` if no timestamp is plausible.
     fn received_at(&self, meta: &Meta, now: Time) -> Time;
 
     /// Returns when a burst left (t1), if a timestamp is plausible.
@@ -62,26 +62,27 @@ pub(crate) trait Network {
     fn probe_reach(&self, peer: SocketAddr) -> Reach;
 }
 
-/// The kernel's network: UDP sockets, the clocks of host and NIC, and the capture of what passes.
+/// The kernel's network: UDP sockets, the clocks of host and NIC, and the capture of all datagrams.
 pub(crate) struct KernelNetwork {
     sockets: Arc<Sockets>,
     /// Numbers of further sockets that have datagrams.
     ready: RefCell<Vec<u8>>,
-    /// The socket that had no room to send, if there are several.
+    /// Number of the socket that had no room to send, if there are several sockets.
     full: Cell<Option<u8>>,
     clock: Clock,
     /// The status of the engine that uses the socket.
     pub(super) status: Arc<EngineStatus>,
     capture: Option<Capture>,
-    /// Whether a datagram could not be written to the capture, which ends it.
+    /// Whether writing a datagram to the capture has failed, which ends the capture.
     capture_failed: Cell<bool>,
 }
 
 impl KernelNetwork {
-    /// Opens the sockets of an engine at `address`; further ports begin with `next`, or are chosen by the system.
+    /// Opens the sockets of an engine at `address`. Further ports are numbered from `next` upwards, or chosen by the
+    /// system.
     ///
     /// # Errors
-    /// If the address cannot be bound, or the kernel lacks something.
+    /// If the address cannot be bound, or the kernel lacks a required option.
     pub(crate) fn open(
         config: &Config,
         address: SocketAddr,
@@ -95,7 +96,7 @@ impl KernelNetwork {
             .map_err(|(address, error)| StartError::Bind(address, error))?;
         let mut ports = Vec::new();
         for socket in sockets.iter() {
-            // Without timestamps the clock is read after the poll, which hides the engine's own delay.
+            // Without timestamps, the engine would read the clock after the poll, which hides its own delay.
             socket
                 .timestamp(config.departure_timestamps)
                 .map_err(|e| StartError::System("have received datagrams timestamped", e))?;
@@ -117,7 +118,7 @@ impl KernelNetwork {
         })
     }
 
-    /// Returns the start of its clock on the monotonic clock, nanoseconds.
+    /// Returns the start of the engine's clock, in nanoseconds of the monotonic clock.
     pub(crate) fn epoch(&self) -> u64 {
         self.clock.epoch()
     }
@@ -127,12 +128,12 @@ impl KernelNetwork {
         &self.sockets
     }
 
-    /// Returns the address of this host that datagrams from or to `peer` came to or left from.
+    /// Returns the address of this host that datagrams to or from `peer` use.
     fn local_address(&self, peer: Peer) -> SocketAddr {
         let (bound, port) = (self.status.address, self.status.port(peer.port));
         match peer.local {
             Some(ip) => SocketAddr::new(ip, port),
-            // There was no route to an IPv4 peer of an IPv6 socket.
+            // An IPv6 socket had no route to this IPv4 peer.
             None if bound.is_ipv6() && peer.address.is_ipv4() => {
                 (Ipv4Addr::UNSPECIFIED, port).into()
             }
@@ -140,7 +141,8 @@ impl KernelNetwork {
         }
     }
 
-    /// Receives from a further socket that has datagrams, or from the first one and looks which others have some.
+    /// Receives from a further socket that is known to have datagrams. If there is none, receives from the first socket
+    /// and finds out which further sockets have datagrams.
     fn receive_from_all(&self, buffers: &mut ReceiveBuffers) -> io::Result<bool> {
         let mut ready = self.ready.borrow_mut();
         if let Some(number) = ready.pop() {
@@ -152,7 +154,7 @@ impl KernelNetwork {
         Ok(more || !ready.is_empty())
     }
 
-    /// Sends bursts from several sockets, in their order.
+    /// Sends bursts from several sockets, in the order of the bursts.
     fn send_from_all<'a>(
         &self,
         mut bursts: impl Iterator<Item = Outgoing<'a>> + Clone,
@@ -169,7 +171,7 @@ impl KernelNetwork {
                     sent += count;
                     bursts.by_ref().take(count).for_each(drop);
                 }
-                // The next call finds the error first.
+                // The next call returns this error, because it begins with this burst.
                 Err(_) if sent > 0 => break,
                 Err(error) => {
                     if error.kind() == io::ErrorKind::WouldBlock {
@@ -202,7 +204,7 @@ impl KernelNetwork {
         self.sockets.first().send(bursts)
     }
 
-    /// Writes the datagrams of an aggregate or a burst to the capture; `first` describes the first one.
+    /// Writes the datagrams of an aggregate or a burst to the capture. `first` describes the first of them.
     fn write_capture(&self, first: Captured<'_>, segment: usize) {
         for datagram in first.datagram.chunks(segment.max(1)) {
             let capture = self.capture.as_ref().filter(|_| !self.capture_failed.get());
@@ -324,8 +326,9 @@ mod tests {
 
     const FLOOD: usize = 300;
 
-    /// Sends 300 datagrams to port 1 and one each to ports 0, 2 and 3; returns the ports of those received in five rounds. A round is one
-    /// call for each port, and one that finds which have some. All datagrams arrive in the end.
+    /// Sends 300 datagrams to port 1 and one to each of the ports 0, 2 and 3. Returns the ports of the datagrams
+    /// received in five rounds. A round is one call per port with datagrams, and one call that finds out which ports
+    /// have some. Finally all datagrams are received.
     fn five_rounds(network: &KernelNetwork) -> Vec<u8> {
         let sender = UdpSocket::bind("127.0.0.1:0").expect("a socket");
         let from = SocketAddr::from(([127, 0, 0, 1], 1));
@@ -357,7 +360,7 @@ mod tests {
             Config::new(([127, 0, 0, 1], 0).into(), KeyRing::insecure()).expect("valid");
         config.set_balancer(Some("oblivious"), Some(4)).expect("a policy");
         let network = KernelNetwork::open(&config, config.listen[0], None).expect("sockets");
-        // A busy kernel may deliver datagrams only after the first rounds: then again.
+        // A busy kernel may deliver datagrams only after the first rounds; then the test is repeated.
         let has_turns = (0..20).any(|_| {
             let seen = five_rounds(&network);
             assert!(seen.len() <= 5 * 4, "four datagrams at a time: {seen:?}");

@@ -1,4 +1,4 @@
-//! The ops of an engine's applications: those that wait, those that the transport has, their deadlines and ends.
+//! The ops of an engine's applications: queued ops, ops that the transport runs, deadlines and completions.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::mem::take;
@@ -20,26 +20,26 @@ use crate::session::SessionId;
 use crate::stats::add;
 use crate::status::EngineStatus;
 
-/// The end of the ops of an engine that failed.
+/// Result of the ops of an engine that failed.
 const UNKNOWN: OpError = OpError::Unknown(Cause::Ended(End::EngineFailed));
 
-/// An op that the transport has.
+/// An op that the transport has accepted.
 struct Outstanding {
     pending: Pending,
     flow: FlowId,
     op: OpId,
-    /// Why this side ended it, if it did.
+    /// Reason why this side ended the op, if it did.
     cause: Option<Cause>,
 }
 
 /// The ops of one flow.
 #[derive(Default)]
 struct FlowOps {
-    /// Ops that wait because the flow has as many as the peer accepts.
+    /// Ops that are queued because the flow has as many outstanding ops as the peer accepts.
     waiting: VecDeque<Pending>,
-    /// Number of ops that the transport has.
+    /// Number of ops that the transport has accepted.
     outstanding: u32,
-    /// Whether the end of its last op is to be reported by [`OpTable::poll_idle`].
+    /// Whether [`OpTable::poll_idle`] must report the end of the last op.
     watched: bool,
 }
 
@@ -49,7 +49,7 @@ impl FlowOps {
     }
 }
 
-/// When an op's deadline passes.
+/// Time at which an op's deadline passes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Deadline {
     at: Time,
@@ -57,7 +57,7 @@ struct Deadline {
     op: Place,
 }
 
-/// The place of an op.
+/// Location of an op.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Place {
     /// In the table, at this index.
@@ -70,20 +70,20 @@ enum Place {
 pub(super) struct OpTable {
     pub(super) endpoint: Endpoint,
     status: Arc<EngineStatus>,
-    /// Refused reads of peers.
+    /// Refusals of reads of peers.
     pub(super) refusals: Refusals,
-    /// Ops that the transport has, which knows them by their index.
+    /// Ops that the transport has accepted. The transport identifies them by their index here.
     outstanding: Slab<Outstanding>,
     /// By flow number.
     flows: Vec<FlowOps>,
-    /// Each belongs to an op that has not ended.
+    /// Each deadline belongs to an op that has not ended.
     deadlines: BTreeSet<Deadline>,
-    /// Sessions with a watched flow that became idle.
+    /// Sessions with a watched flow that has become idle.
     idle: VecDeque<SessionId>,
 }
 
 impl OpTable {
-    /// Returns an empty table for flows of `max_ops` ops; refusals of reads are repeated every `retry`.
+    /// Returns an empty table for flows of at most `max_ops` ops. Refusals of reads are first repeated after `retry`.
     pub(super) fn new(
         endpoint: Endpoint,
         status: Arc<EngineStatus>,
@@ -101,7 +101,7 @@ impl OpTable {
         }
     }
 
-    /// Returns the ops of a flow, which may have had none yet.
+    /// Returns the ops of a flow. Creates the entry with the flow's first op.
     fn flow(&mut self, flow: FlowId) -> &mut FlowOps {
         if self.flows.len() <= flow.index() {
             self.flows.resize_with(flow.index() + 1, FlowOps::default);
@@ -109,7 +109,7 @@ impl OpTable {
         &mut self.flows[flow.index()]
     }
 
-    /// Accepts an op for `flow` at `now`: hands it to the transport, or has it wait for older ops.
+    /// Accepts an op for `flow` at `now`: hands it to the transport, or queues it behind older ops.
     pub(super) fn submit(&mut self, now: Time, flow: FlowId, mut pending: Pending) {
         pending.accepted_at = now;
         let first = self.flow(flow).waiting.is_empty();
@@ -120,7 +120,7 @@ impl OpTable {
         }
     }
 
-    /// Hands an op to the transport. Returns it if it has to wait for older ops.
+    /// Hands an op to the transport. Returns the op if it must be queued behind older ops.
     fn start(&mut self, now: Time, flow: FlowId, mut pending: Pending) -> Option<Pending> {
         let spanned = self.endpoint.ops_under_way(flow).unwrap_or(0);
         if spanned >= pending.connection.limits.max_ops as usize {
@@ -149,7 +149,7 @@ impl OpTable {
         None
     }
 
-    /// Hands waiting ops of a flow to the transport, as far as it accepts them.
+    /// Hands queued ops of a flow to the transport until the transport accepts no more.
     fn start_waiting(&mut self, now: Time, flow: FlowId) {
         while let Some(next) = self.flows[flow.index()].waiting.pop_front() {
             let deadline = deadline(&next, Place::Queue(flow));
@@ -163,8 +163,8 @@ impl OpTable {
         }
     }
 
-    /// Handles an acknowledgement, a refusal and the like. An acknowledgement that confirms a cancellation makes room for an op
-    /// that waits, although no op completes.
+    /// Handles a packet without data, such as an acknowledgement or a refusal. An acknowledgement that confirms a
+    /// cancellation makes room for a queued op, although no op completes.
     #[inline]
     pub(super) fn handle_control(
         &mut self,
@@ -181,7 +181,7 @@ impl OpTable {
         handled
     }
 
-    /// Starts ops of a flow that has room for more.
+    /// Starts queued ops of a flow that has room for more.
     #[cold] // once per op
     fn fill_room(&mut self, now: Time, flow: FlowId) {
         let next = self.flows.get(flow.index()).and_then(|ops| ops.waiting.front());
@@ -191,7 +191,7 @@ impl OpTable {
         }
     }
 
-    /// Records that a flow of a session is idle, if it is and this was asked for.
+    /// Records that a flow of a session is idle, if it is idle and watched.
     #[inline]
     fn report_idle(&mut self, session: SessionId, flow: FlowId) {
         let ops = &self.flows[flow.index()];
@@ -200,7 +200,8 @@ impl OpTable {
         }
     }
 
-    /// Gives up the op of a session with this ticket; `flows` are the session's. Looks at the ops of its flow only.
+    /// Cancels the op of a session with this ticket. `flows` are the flows of the session. Searches the ops of one flow
+    /// only.
     pub(super) fn cancel(&mut self, now: Time, flows: &[FlowId], ticket: u64) {
         let Some(&flow) = flows.get(flow_of(ticket, flows.len())) else { return };
         if self.end_waiting(flow, ticket, Cause::Cancelled) {
@@ -215,7 +216,7 @@ impl OpTable {
         }
     }
 
-    /// Gives up ops whose deadline has passed.
+    /// Ends ops whose deadline has passed.
     #[inline]
     pub(super) fn handle_deadlines(&mut self, now: Time) {
         while let Some(deadline) = self.deadlines.first().copied().filter(|d| d.at <= now) {
@@ -238,7 +239,7 @@ impl OpTable {
         transport.min(deadline).min(self.refusals.next_at)
     }
 
-    /// Ends an op that waits in the queue of a flow. Returns `false` if it does not wait there.
+    /// Ends an op that is queued for a flow. Returns `false` if it is not in this queue.
     fn end_waiting(&mut self, flow: FlowId, ticket: u64, cause: Cause) -> bool {
         let Some(ops) = self.flows.get_mut(flow.index()) else { return false };
         let at = ops.waiting.iter().position(|pending| pending.ticket == ticket);
@@ -248,19 +249,19 @@ impl OpTable {
         }
         let session = pending.connection.session;
         self.end_unsent(pending, cause);
-        // It may have been the last op for which a close waits.
+        // The op may have been the last one that a close waits for.
         self.report_idle(session, flow);
         true
     }
 
-    /// Ends an op that the transport never had.
+    /// Ends an op that the transport has never accepted.
     fn end_unsent(&self, pending: Pending, cause: Cause) {
         add(&self.status.stats.ops, 1);
         pending.connection.ops.count(pending.kind, 0, false);
         pending.end(Err(OpError::NotSent(cause)));
     }
 
-    /// Ends an op that came after the end of its connection.
+    /// Ends an op that was submitted after the end of its connection.
     #[cold]
     pub(super) fn end_ended(&self, pending: Pending) {
         if is_planted(Bug::WaitingDropped) {
@@ -279,7 +280,7 @@ impl OpTable {
         }
     }
 
-    /// Reports the ends of ops to their applications; returns whether any has ended.
+    /// Reports the completions of ops to their applications. Returns `true` if there were any.
     #[inline]
     pub(super) fn complete(&mut self) -> bool {
         let mut any = false;
@@ -316,7 +317,7 @@ impl OpTable {
         self.report_idle(session, flow);
     }
 
-    /// Returns the numbers of ops that the transport has, of ops that wait for older ones, of deadlines and of repeated
+    /// Returns the numbers of ops that the transport has accepted, of queued ops, of deadlines and of repeated
     /// refusals.
     #[cfg(any(test, feature = "worlds"))]
     pub(super) fn usage(&self) -> [usize; 4] {
@@ -324,7 +325,7 @@ impl OpTable {
         [self.outstanding.len(), waiting, self.deadlines.len(), self.refusals.len()]
     }
 
-    /// Returns the number of ops of these flows that the transport has.
+    /// Returns the number of ops of these flows that the transport has accepted.
     pub(super) fn outstanding(&self, flows: &[FlowId]) -> u32 {
         let ops = flows.iter().filter_map(|flow| self.flows.get(flow.index()));
         ops.map(|ops| ops.outstanding).sum()
@@ -335,14 +336,14 @@ impl OpTable {
         flows.iter().filter_map(|flow| self.flows.get(flow.index())).all(FlowOps::is_idle)
     }
 
-    /// Reports by [`OpTable::poll_idle`] when these flows become idle.
+    /// Makes [`OpTable::poll_idle`] report when these flows become idle.
     pub(super) fn watch(&mut self, flows: &[FlowId]) {
         for flow in flows {
             self.flow(*flow).watched = true;
         }
     }
 
-    /// Returns a session of which a watched flow has become idle.
+    /// Returns a session with a watched flow that has become idle.
     #[inline]
     pub(super) fn poll_idle(&mut self) -> Option<SessionId> {
         self.idle.pop_front()
@@ -376,7 +377,7 @@ impl OpTable {
         }
     }
 
-    /// Ends the op of a data packet that could not be sealed. The packet never left, so it is not lost.
+    /// Ends the op of a data packet that could not be sealed. The packet was never sent, so it is not lost.
     #[cold]
     pub(super) fn on_unsealed(
         &mut self,
@@ -390,9 +391,9 @@ impl OpTable {
             SegmentKind::ReadResponse => {
                 let source = self.endpoint.source(flow, segment);
                 let reason = match source.is_some_and(|op| op.kind.is_atomic()) {
-                    // It has been executed, so its end is unknown to the peer.
+                    // The atomic op has been executed, so the peer must treat its outcome as unknown.
                     true => RejectReason::Withdrawn,
-                    // The memory of the region is shorter than it was.
+                    // The memory of the region has shrunk.
                     false => RejectReason::OutOfBounds,
                 };
                 self.refuse_read(now, flow, segment.op, reason)
@@ -412,8 +413,8 @@ impl OpTable {
         }
     }
 
-    /// Refuses a read of the peer that is being answered, or an atomic op that could not be executed, until the peer
-    /// confirms the refusal.
+    /// Refuses a read of the peer that is being answered, or an atomic op that could not be executed. Repeats the
+    /// refusal until the peer confirms it.
     pub(super) fn refuse_read(&mut self, now: Time, flow: FlowId, op: OpId, reason: RejectReason) {
         self.refusals.refuse(now, flow, op, reason, &mut self.endpoint);
     }
@@ -442,7 +443,7 @@ impl OpTable {
         self.outstanding.get(op.user as usize).map(|op| op.pending.buffers.payload())
     }
 
-    /// Ends all ops as unknown after a panic, without the transport, whose state may be inconsistent.
+    /// Ends all ops as unknown after a panic. Does not use the transport, whose state may be inconsistent.
     #[cold]
     pub(super) fn fail(&mut self) {
         for (_, op) in std::mem::replace(&mut self.outstanding, Slab::new()) {

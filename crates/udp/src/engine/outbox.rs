@@ -1,4 +1,4 @@
-//! Datagrams that wait for the kernel, in bursts that it can send by one call each.
+//! Datagrams that are queued for the kernel, in bursts. One call sends one burst.
 
 use std::net::SocketAddr;
 
@@ -7,19 +7,20 @@ use apus_units::{FlowId, PacketNumber};
 use crate::session::Peer;
 use crate::sys::Outgoing;
 
-/// Maximum number of bursts per step. deviation: no source; as many as data packets, if each goes to another peer.
+/// Maximum number of bursts per step. deviation: no source; the number of data packets per step, for the case that each
+/// goes to another peer.
 const MAX_BURSTS: usize = 64;
-/// Maximum length of a burst in bytes: what one UDP send may carry.
+/// Maximum length of a burst in bytes: the limit of one UDP send.
 pub(super) const MAX_BURST_BYTES: usize = 65_000;
 /// Maximum number of datagrams per burst: UDP_MAX_SEGMENTS of the first kernels with UDP_SEGMENT.
 pub(super) const MAX_BURST_PACKETS: usize = 64;
 
 /// Maximum length in bytes of a datagram that is put in front of a shorter one of its burst: an answer in front of an
-/// acknowledgement. deviation: no source; for longer ones a wake-up saved counts little, and the burst would not accept
-/// further datagrams of their length.
+/// acknowledgement. deviation: no source; for longer ones, the saved wake-up matters little, and the burst would not
+/// accept further datagrams of their length.
 const MAX_FRONT_BYTES: usize = 512;
 
-/// The envelope of a datagram.
+/// Destination, traffic class and length of a datagram.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Envelope {
     pub(super) to: Peer,
@@ -36,7 +37,7 @@ impl Envelope {
     }
 }
 
-/// Datagrams of equal length to one peer (the last may be shorter), sent by one call.
+/// Datagrams of equal length to one peer (the last may be shorter), which one call sends.
 #[derive(Default)]
 pub(super) struct Burst {
     pub(super) to: Option<Peer>,
@@ -48,11 +49,11 @@ pub(super) struct Burst {
     pub(super) packets: usize,
     /// Maximum number of packets.
     limit: usize,
-    /// Whether a shorter datagram ended it.
+    /// Whether a shorter datagram has ended the burst.
     closed: bool,
-    /// Length of the space in front of the only datagram, for a longer one; 0 if there is none.
+    /// Length of the space reserved for a longer datagram in front of the only one; 0 if there is none.
     front: usize,
-    /// The data packets in it, whose time of sending is recorded when it leaves.
+    /// Data packets in the burst. The time of their departure is recorded when the burst is sent.
     pub(super) data: Vec<(FlowId, PacketNumber)>,
 }
 
@@ -66,8 +67,8 @@ impl Burst {
             && self.used + datagram.length <= MAX_BURST_BYTES
     }
 
-    /// Returns `true` if it accepts a datagram in front of its only one, which is shorter and carries no data: the last may be
-    /// the shortest.
+    /// Returns `true` if the burst accepts a datagram in front of its only one, which must be shorter and carry no
+    /// data: only the last datagram of a burst may be shorter than the others.
     fn accepts_in_front(&self, datagram: &Envelope) -> bool {
         self.to == Some(datagram.to)
             && self.tos == datagram.tos
@@ -98,7 +99,7 @@ impl Burst {
         self.data.clear();
     }
 
-    /// Returns `true` if it has several packets and accepts no further one of their length.
+    /// Returns `true` if the burst has several packets and accepts no further one of their length.
     fn is_full(&self) -> bool {
         let more = self.used + self.segment <= MAX_BURST_BYTES && self.packets < self.limit;
         self.packets > 1 && (self.closed || !more)
@@ -116,7 +117,7 @@ impl Burst {
         &mut self.bytes[self.used..end]
     }
 
-    /// Adds the datagram that was written to the space.
+    /// Adds the datagram that the caller has written to the space.
     pub(super) fn commit(&mut self, length: usize) {
         if self.packets == 0 || self.front > 0 {
             self.segment = length;
@@ -127,13 +128,14 @@ impl Burst {
         self.packets += 1;
     }
 
-    /// Adds the datagram that was written to the space, which carries a data packet.
+    /// Adds the datagram that the caller has written to the space and that carries a data packet.
     pub(super) fn commit_data(&mut self, length: usize, flow: FlowId, seq: PacketNumber) {
         self.commit(length);
         self.data.push((flow, seq));
     }
 
-    /// Returns the burst as one send. `stamped` asks for a report of its departure, if it carries data.
+    /// Returns the burst as one send. If `stamped` is set and the burst carries data, the send requests a report of its
+    /// departure.
     pub(super) fn outgoing(&self, stamped: bool) -> Option<Outgoing<'_>> {
         Some(Outgoing {
             to: self.to?,
@@ -144,7 +146,7 @@ impl Burst {
         })
     }
 
-    /// Returns its datagrams as one send each.
+    /// Returns the datagrams of the burst as one send each.
     pub(super) fn split(&self) -> impl Iterator<Item = Outgoing<'_>> {
         let datagrams = self.bytes[..self.used].chunks(self.segment.max(1));
         datagrams.filter_map(|bytes| {
@@ -159,11 +161,11 @@ impl Burst {
     }
 }
 
-/// Bursts that wait for the kernel, oldest first.
+/// Bursts that are queued for the kernel, oldest first.
 #[derive(Default)]
 pub(super) struct Outbox {
     bursts: Vec<Burst>,
-    /// How many of the bursts are in use, from the front. The rest keep their memory for reuse.
+    /// Number of bursts in use, counted from the front. The other entries keep their memory for reuse.
     filled: usize,
 }
 
@@ -173,12 +175,12 @@ impl Outbox {
         self.filled == 0
     }
 
-    /// Returns how many more bursts can be begun in this step.
+    /// Returns how many more bursts this step can begin.
     pub(super) fn room(&self) -> usize {
         MAX_BURSTS - self.filled
     }
 
-    /// Returns `true` if another burst can be begun in this step.
+    /// Returns `true` if this step can begin another burst.
     #[inline]
     pub(super) fn has_room(&self) -> bool {
         self.filled < MAX_BURSTS
@@ -189,13 +191,14 @@ impl Outbox {
         &self.bursts[..self.filled]
     }
 
-    /// Returns the number of bytes.
+    /// Returns the total number of bytes in the bursts.
     pub(super) fn bytes(&self) -> usize {
         self.bursts().iter().map(|burst| burst.used).sum()
     }
 
-    /// Returns the burst for a datagram: the last one to its peer if that accepts it, so that the order is kept (an answer may
-    /// pass the acknowledgement that it leaves with), otherwise a new one of at most `limit` packets.
+    /// Returns the burst for a datagram. If the last burst to its peer accepts the datagram, that burst keeps the order
+    /// of datagrams, except that an answer may precede the acknowledgement in the same burst. Otherwise begins a new
+    /// burst of at most `limit` packets.
     pub(super) fn burst(&mut self, datagram: &Envelope, limit: usize) -> &mut Burst {
         let last = self.bursts().iter().rposition(|burst| burst.to == Some(datagram.to));
         if let Some(last) = last {
@@ -222,7 +225,7 @@ impl Outbox {
         self.bursts().last().is_some_and(Burst::is_full)
     }
 
-    /// Removes the last burst if it is empty, and a space in front that was not filled.
+    /// Removes the last burst if it is empty, and a space in front of a burst that was not filled.
     #[inline]
     pub(super) fn remove_empty(&mut self) {
         for burst in self.bursts[..self.filled].iter_mut().filter(|burst| burst.front > 0) {
@@ -241,13 +244,13 @@ impl Outbox {
         self.filled -= count;
     }
 
-    /// Removes all bursts, a half-built one included.
+    /// Removes all bursts, including one that is being built.
     pub(super) fn clear(&mut self) {
         self.filled = 0;
     }
 }
 
-/// Returns the bytes of IP and UDP headers of packets to `peer`.
+/// Returns the number of bytes of the IP and UDP headers of packets to `peer`.
 pub(super) fn ip_udp_bytes(peer: SocketAddr) -> u32 {
     if peer.is_ipv6() { 48 } else { 28 }
 }
@@ -260,7 +263,7 @@ mod tests {
         Envelope::plain(Peer::from(SocketAddr::from(([10, 0, 0, host], 1))), length)
     }
 
-    /// Puts datagrams (host, length) into an outbox with bursts of at most `limit` packets; returns the lengths of the
+    /// Puts datagrams (host, length) into an outbox with bursts of at most `limit` packets. Returns the lengths of the
     /// datagrams of each burst.
     fn bursts(limit: usize, datagrams: &[(u8, usize)]) -> Vec<Vec<usize>> {
         let mut outbox = Outbox::default();

@@ -1,6 +1,6 @@
 //! The protocol state of an engine: sessions, connections, ops and regions, without sockets and clocks.
 //!
-//! [`Protocol`] joins the components for one packet: [`Protocol::handle_datagram`] for one received,
+//! [`Protocol`] combines the components for each packet: [`Protocol::handle_datagram`] for a received one,
 //! [`Protocol::seal`] for one to send.
 
 use std::sync::Arc;
@@ -42,7 +42,8 @@ pub(super) struct Protocol {
     pub(super) dscp: [u8; CLASSES],
     /// Layout of the algorithm's own fields on packets, if it has any.
     pub(super) layout: Option<FieldLayout>,
-    /// Whether an op of the peer has arrived with the last datagrams. Its application may wait for the acknowledgement.
+    /// Whether an op of the peer has arrived since the last poll began. The peer's application may wait for its
+    /// acknowledgement.
     pub(super) urgent: bool,
 }
 
@@ -54,11 +55,11 @@ struct DataPacket<'p> {
     payload: &'p [u8],
 }
 
-/// A received datagram apart from its bytes: its control messages and the region that is locked for its batch.
+/// The context of a received datagram: its control messages, and the region that is locked for its aggregate.
 pub(super) struct Delivery<'d, 'r> {
     pub(super) meta: &'d Meta,
     pub(super) locked: &'d mut LockedRegion<'r>,
-    /// Where acknowledgements go that must leave before the packet is handled.
+    /// Outbox for acknowledgements that must be sent before the packet is handled.
     pub(super) outbox: &'d mut Outbox,
 }
 
@@ -69,7 +70,7 @@ impl Protocol {
         self.connections.sessions.has_transmit() || self.ops.endpoint.has_transmit()
     }
 
-    /// Handles events of sessions: connections that open and end.
+    /// Handles the events of sessions: connections that open and end.
     #[inline]
     pub(super) fn handle_session_events<N: Network>(&mut self, now: Time, network: &N) {
         while let Some(event) = self.connections.sessions.poll_event() {
@@ -77,8 +78,8 @@ impl Protocol {
         }
     }
 
-    /// Handles a datagram that was taken from the socket at `now` (t3, t6). Returns a probe of the path to be answered, if
-    /// the datagram was one.
+    /// Handles a datagram that was taken from the socket at `now` (t3, t6). If the datagram is a probe of the path,
+    /// returns the probe for its answer.
     #[inline]
     pub(super) fn handle_datagram<N: Network>(
         &mut self,
@@ -90,15 +91,15 @@ impl Protocol {
         let Delivery { meta, locked, outbox } = delivery;
         let datagram_length = datagram.len();
         let received = self.connections.sessions.receive(now, meta.peer(), datagram);
-        // A packet may connect its session, whose flows learn their peers then. Any datagram, a dropped one too, may have ended
-        // another session, whose slot is free for the next one.
+        // The packet may have connected its session, so that the session's flows learn the peer's numbers now. Any
+        // datagram, even a dropped one, may have ended another session, whose slot is then free for the next one.
         if self.connections.sessions.has_event() {
             locked.release();
             self.handle_session_events(now, network);
         }
         match received {
             Received::Packet { session, path, header, extension, payload } => {
-                // A peer with a key must not touch the flows of another.
+                // A peer with a key must not affect the flows of another peer.
                 let owner = self.connections.owner(header.flow).filter(|o| o.session == session)?;
                 if self.connections.records() {
                     self.connections.record_packet(
@@ -149,8 +150,8 @@ impl Protocol {
         None
     }
 
-    /// Does what must be done before a packet is handled that may have come by one of several ports of the peer: acknowledgements
-    /// that are due leave if none can report this packet too.
+    /// Prepares the handling of a packet that one of several ports of the peer may have sent. Sends the due
+    /// acknowledgements if no acknowledgement can report both their packets and this one.
     fn before_spread<N: Network>(
         &mut self,
         now: Time,
@@ -175,7 +176,7 @@ impl Protocol {
         }
     }
 
-    /// Handles an acknowledgement, a refusal and the like.
+    /// Handles a packet without data, such as an acknowledgement or a refusal.
     #[inline]
     fn handle_control(&mut self, arrival: &Arrival, header: &Header, observed: &Observed<'_>) {
         let handled = self.ops.handle_control(arrival, header, observed);
@@ -193,7 +194,7 @@ impl Protocol {
         }
     }
 
-    /// Handles a switch's signal (Bolt's SRC), which names the flow by the peer's number.
+    /// Handles a switch's signal (Bolt's SRC). The signal identifies the flow by the peer's number.
     #[cold]
     fn handle_signal(&mut self, arrival: &Arrival, session: SessionId, mut header: Header) {
         let theirs = Some(header.flow);
@@ -215,10 +216,11 @@ impl Protocol {
     ) {
         let DataPacket { owner, flow, segment, .. } = data;
         self.urgent |= segment.kind != SegmentKind::ReadResponse;
-        // The peer keeps its right to the region until the packet is handled.
+        // Holds the peer's right to the region until the packet has been handled.
         let region = segment.kind.region().and_then(|key| self.regions.restricted(key));
         let right = region.as_ref().map(|region| {
-            // A change of the grant waits for engines that hold the right, and they may wait for the lock of the region.
+            // A change of the grant waits for engines that hold the right, and these engines may wait for the lock of
+            // this region. Therefore the lock is released before the right is taken.
             locked.release();
             let caller = self.connections.caller(owner.session);
             caller.map_or(Err(RejectReason::NoRegion), |caller| region.hold(&caller))
@@ -241,7 +243,7 @@ impl Protocol {
         if segment.kind == SegmentKind::Cancel {
             self.ops.refusals.on_cancelled(flow, segment.op);
         }
-        // Looked up before the transport handles the packet: the last bytes of an answer end the op, which may be a read
+        // This lookup precedes the transport's handling of the packet: the last bytes of an answer end the op, a read
         // or an atomic op.
         let read = match segment.kind {
             SegmentKind::ReadResponse => self.ops.index(flow, segment.op),
@@ -292,7 +294,7 @@ impl Protocol {
         }
     }
 
-    /// Stores new bytes at their target; `read` is the index of the op that an answer belongs to.
+    /// Stores new bytes at their target. `read` is the index of the op that an answer belongs to.
     #[inline]
     fn store(
         &mut self,
@@ -316,7 +318,7 @@ impl Protocol {
                 }
             }
             SegmentKind::Message => {
-                // The receiver of the message may read the region at once.
+                // The application's receiver of the message may access the region at once.
                 locked.release();
                 if let Some(inbox) = self.connections.inbox(owner.session) {
                     inbox.store(owner.index, flow, segment, payload, finished);
@@ -348,12 +350,12 @@ impl Protocol {
                 add(&self.status.stats.atomics_executed, 1);
                 self.ops.endpoint.answer_atomic(now, flow, segment, old);
             }
-            // The memory of the region is shorter than it was.
+            // The memory of the region has shrunk.
             None => self.ops.refuse_read(now, flow, segment.op, RejectReason::OutOfBounds),
         }
     }
 
-    /// Seals a packet into a burst of `outbox`. `segmentation` says whether bursts of several packets can be sent.
+    /// Seals a packet into a burst of `outbox`. With `segmentation`, bursts of several packets can be sent.
     #[inline]
     pub(super) fn seal(
         &mut self,
@@ -392,7 +394,7 @@ impl Protocol {
         let space = burst.space(length);
         let Self { connections, ops, regions, .. } = self;
         let session = route.session;
-        // A peer that has lost its right gets no answer to its read.
+        // A peer that has lost its right to the region gets no answer to its read.
         let region = match &header.body {
             Body::Data(segment) if regions.any_restricted() => {
                 match ops.endpoint.source(transmit.flow, segment).map(|op| op.kind) {
@@ -461,7 +463,7 @@ impl Protocol {
         }
     }
 
-    /// Returns where a packet of a flow with several ports goes.
+    /// Returns the peer, with ports, to which a packet of a flow with several ports is sent.
     fn choose_port(&mut self, now: Time, route: &Route, transmit: &Transmit) -> Peer {
         let (to, replaced) = self.connections.choose(
             now,
@@ -486,8 +488,8 @@ impl Protocol {
         }
     }
 
-    /// Handles a packet that could not be sealed. If it was not a data packet, it is made again when its cause
-    /// arrives again.
+    /// Handles a packet that could not be sealed. If it carries no data, it is built again when the event that caused
+    /// it recurs.
     #[cold]
     fn on_unsealed(&mut self, now: Time, transmit: &Transmit) {
         if let Body::Data(segment) = &transmit.header.body {
@@ -507,10 +509,10 @@ fn arrival<N: Network>(now: Time, meta: &Meta, network: &N) -> Arrival {
     }
 }
 
-/// Returns the number of packets of a burst under a window of `cwnd` packets: about a quarter of the window, so that
-/// pacing and the ACK clock stay fine-grained. deviation: no source; a quarter keeps the variation of a queue near a
-/// quarter of the window. The number is rounded to the nearest: rounded down, a window of 7 packets would leave one by
-/// one, with twice the system calls.
+/// Returns the number of packets of a burst under a congestion window of `cwnd` packets: about a quarter of the window,
+/// so that pacing and the ACK clock stay fine-grained. deviation: no source; a quarter keeps the variation of a queue
+/// near a quarter of the window. The number is rounded to the nearest integer. If it were rounded down, the packets of
+/// a window of 7 would be sent one by one, with twice the system calls.
 fn burst_limit(cwnd: f64) -> usize {
     ((cwnd / 4.0).round() as usize).clamp(1, MAX_BURST_PACKETS)
 }

@@ -1,10 +1,10 @@
-//! The receiving side of an engine: polls of the socket, a few batches of datagrams per step.
+//! The receiving side of an engine: polls of the socket, each for a few batches of datagrams.
 
 use super::network::Network;
 use crate::stats::{Stats, add};
 use crate::sys::{Meta, ReceiveBuffers};
 
-/// Maximum number of batches per poll, so that timers and sends have their turn. deviation: no source; 16 datagrams take
+/// Maximum number of batches per poll, so that timers and sends get their turn. deviation: no source; 16 datagrams take
 /// about 10 us, 16 full aggregates 250 us.
 const MAX_BATCHES: usize = 4;
 
@@ -33,7 +33,7 @@ impl Receiver {
         Self { buffers: Box::new(ReceiveBuffers::new()), unread: false, received: 0 }
     }
 
-    /// Receives at most a few batches and passes each datagram, or aggregate of datagrams, to `handle`.
+    /// Receives at most [`MAX_BATCHES`] batches, and passes each datagram or aggregate to `handle`.
     #[inline]
     pub(super) fn poll<N: Network>(
         &mut self,
@@ -46,7 +46,7 @@ impl Receiver {
         self.unread = true;
         for batch in 0..MAX_BATCHES {
             add(&stats.receive_calls, 1);
-            // ICMP errors of single datagrams are ignored: timers take care of lost packets.
+            // ICMP errors about single datagrams are ignored: timers detect lost packets.
             let more = network.receive(&mut self.buffers).unwrap_or(true);
             // A datagram that arrives alone is answered before the next poll.
             let single = batch == 0 && self.buffers.len() == 1;
@@ -74,7 +74,7 @@ mod tests {
     use super::super::virtual_network::VirtualNetwork;
     use super::*;
 
-    /// Polls a network in which these batches of aggregates wait: (bytes, bytes per datagram) each.
+    /// Polls a network in which these batches of aggregates are queued, each as (bytes, bytes per datagram).
     fn poll(batches: &[&[(usize, usize)]]) -> (Polled, bool, u64, Vec<usize>) {
         let network = VirtualNetwork::new(([10, 0, 0, 1], 1).into(), &[]);
         for batch in batches {

@@ -1,4 +1,4 @@
-//! Reads of peers that were refused after their requests had been acknowledged.
+//! Refusals of reads of peers whose requests had been acknowledged before.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -7,40 +7,43 @@ use apus_wire::RejectReason;
 
 use super::endpoint::Endpoint;
 
-/// Maximum number of refusals that are repeated at once, and of flows that become due at once. deviation: no source; a quarter of the
-/// transport's queue.
+/// Maximum number of refusals that are repeated at once, and of flows that become due at once. deviation: no source; a
+/// quarter of the transport's queue.
 const AT_ONCE: usize = 64;
-/// Time after which the next ones are repeated. deviation: no source; the queue of the transport is sent within it.
+/// Time before further refusals are repeated. deviation: no source; the transport sends its queue within this time.
 const BETWEEN: Span = Span::from_ms(1);
-/// How often the time to the next repetition of a refusal doubles. deviation: no source; a peer that was cut off for long hears of its
-/// refusals after at most 1.6 s with the default `retry`, and one that never confirms costs little.
+/// Number of times that the interval between repetitions of a refusal doubles. deviation: no source; a peer that was
+/// unreachable for long receives its refusals after at most 1.6 s with the default `retry`, and a peer that never
+/// confirms costs little.
 const MAX_DOUBLINGS: u32 = 4;
 
-/// Refusals that are repeated until the peer confirms them. Flows take turns of one refusal each, so that those of one flow delay
-/// another flow by the time of a turn.
+/// Refusals that are repeated until the peer confirms them. Flows take turns with one refusal each, so that the
+/// refusals of one flow delay another flow by one turn only.
 pub(super) struct Refusals {
     /// Flows with open refusals.
     flows: BTreeMap<FlowId, OfFlow>,
-    /// Maximum number of open refusals of a flow. A peer has at most as many ops that have not ended, and an op that is refused ends
-    /// with its confirmation. So refusals beyond it are those of a peer that does not confirm, and only its own ops wait.
+    /// Maximum number of open refusals of a flow. A peer has at most this number of ops that have not ended, and a
+    /// refused op ends with the confirmation of its refusal. Only a peer that does not confirm reaches the limit, and
+    /// it delays only its own ops.
     limit: usize,
-    /// When the first refusal of a flow is due, for flows that are not in `turns`. The flow may have none by then.
+    /// Time at which the first refusal of a flow is due, for flows that are not in `turns`. The flow may have no
+    /// refusal any more by then.
     due: BTreeSet<(Time, FlowId)>,
-    /// Flows with refusals that are due.
+    /// Flows with due refusals, in the order of their turns.
     turns: VecDeque<FlowId>,
-    /// When the next ones are repeated.
+    /// When the next refusals are repeated.
     pub(super) next_at: Time,
     /// Time between a refusal and its first repetition.
     retry: Span,
 }
 
-/// The open refusals of a flow; at least one.
+/// The open refusals of a flow. They may be empty until the entry is visited next.
 #[derive(Default)]
 struct OfFlow {
     open: BTreeMap<OpId, Refusal>,
-    /// When each is repeated.
+    /// Time at which each refusal is repeated.
     due: BTreeSet<(Time, OpId)>,
-    /// The time of the flow in [`Refusals::due`]; `None` if the flow has its turn in [`Refusals::turns`].
+    /// Time under which the flow is listed in [`Refusals::due`]; `None` if the flow is in [`Refusals::turns`].
     waits_until: Option<Time>,
 }
 
@@ -48,12 +51,14 @@ struct OfFlow {
 struct Refusal {
     reason: RejectReason,
     at: Time,
-    /// Number of times that it was sent; no more are counted than the time to the next one depends on.
+    /// Number of times that the refusal was sent. Counts only up to [`MAX_DOUBLINGS`], because the interval depends on
+    /// no more.
     sent: u32,
 }
 
 impl Refusals {
-    /// Returns no refusals; they are repeated after `retry`, and then ever more seldom. A flow may have `max_ops` ops.
+    /// Returns an empty set of refusals. Each refusal is first repeated after `retry`, then at growing intervals. A
+    /// flow may have `max_ops` ops.
     pub(super) fn new(retry: Span, max_ops: u32) -> Self {
         Self {
             flows: BTreeMap::new(),
@@ -100,7 +105,7 @@ impl Refusals {
         self.next_at = self.next_at.min(at);
     }
 
-    /// Repeats refusals that may have been lost, if that is due.
+    /// Repeats the due refusals, which may have been lost.
     #[inline]
     pub(super) fn repeat(&mut self, now: Time, endpoint: &mut Endpoint) {
         if now >= self.next_at {
@@ -139,7 +144,7 @@ impl Refusals {
         self.next_at = if self.turns.is_empty() { first.max(soon) } else { soon };
     }
 
-    /// Forgets the refusal of a read that the peer has given up, which confirms it.
+    /// Removes the refusal of a read that the peer has cancelled: the cancellation confirms the refusal.
     pub(super) fn on_cancelled(&mut self, flow: FlowId, op: OpId) {
         let Some(of_flow) = self.flows.get_mut(&flow) else { return };
         if let Some(refusal) = of_flow.open.remove(&op) {
@@ -147,7 +152,7 @@ impl Refusals {
         }
     }
 
-    /// Forgets the refusals of flows that have ended.
+    /// Removes the refusals of flows that have ended.
     pub(super) fn on_flows_ended(&mut self, flows: &[FlowId]) {
         let mut had_turn = false;
         for flow in flows {
@@ -166,8 +171,8 @@ impl Refusals {
 }
 
 impl OfFlow {
-    /// Repeats the refusal that is due first, if `now` is late enough; `refuse` returns `false` if it has no room. Returns when the
-    /// next one is due; `None` if there is none.
+    /// Repeats the earliest refusal if it is due at `now`. `refuse` returns `false` if it has no room. Returns when the
+    /// next refusal is due; `None` if there is none.
     fn repeat_first(
         &mut self,
         now: Time,

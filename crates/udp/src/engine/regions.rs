@@ -13,19 +13,19 @@ use super::op_table::OpTable;
 use crate::grant::{Access, Caller};
 use crate::region::{Regions, Registered};
 
-/// Interval of checks whether withdrawn regions can be released. deviation: no source; short for an application that
-/// waits for its memory, long for an engine.
+/// Interval between checks whether withdrawn regions can be released. deviation: no source; short for an application
+/// that waits for its memory, long for an engine.
 const CHECK_INTERVAL: Span = Span::from_ms(10);
 
-/// The regions as one engine sees them.
+/// The regions of a host from the view of one engine.
 pub(super) struct RegionAccess {
     /// Number of the engine.
     engine: u32,
     regions: Arc<Regions>,
-    /// The region that packets named last. Rationale: a lookup takes two locks.
+    /// Region that packets have named last. Rationale: a lookup takes two locks.
     last: Option<Arc<Registered>>,
     seen_withdrawals: u64,
-    /// Number of changes of grants after which the rights to answers that are being sent were checked.
+    /// Number of changes of grants at the last check of the rights to answers that are being sent.
     seen_grants: u64,
     /// Withdrawn regions that answers still need.
     needed: Needed,
@@ -55,7 +55,7 @@ impl RegionAccess {
         self.last.as_deref()
     }
 
-    /// Returns the region that was used last, which the packets of an aggregate probably use again.
+    /// Returns the region that was used last. The packets of an aggregate probably use it again.
     #[inline]
     pub(super) fn last(&self) -> Option<Arc<Registered>> {
         self.last.clone()
@@ -92,8 +92,8 @@ impl RegionAccess {
         }
     }
 
-    /// Gives up answers from revoked regions and to peers that have lost their rights, and releases withdrawn regions that no
-    /// answer needs. `caller` returns the peer of a flow.
+    /// Cancels answers from revoked regions, and answers to peers that have lost their rights. Releases withdrawn
+    /// regions that no answer needs. `caller` returns the peer of a flow.
     #[inline]
     pub(super) fn handle_withdrawals(
         &mut self,
@@ -137,15 +137,16 @@ impl RegionAccess {
         self.next_check = if self.needed.is_empty() { Time::MAX } else { now + CHECK_INTERVAL };
     }
 
-    /// Uses no region from now on.
+    /// Stops using regions, permanently.
     pub(super) fn leave(&mut self) {
         self.last = None;
         self.regions.leave(self.engine);
     }
 }
 
-/// Withdrawn regions from which answers are being sent, with the flows of these answers, in the order of keys. No answer begins
-/// after the withdrawal. So all answers are looked at once per withdrawal, and later each flow until its answers have ended.
+/// Withdrawn regions from which answers are being sent, with the flows of these answers, in the order of keys. No
+/// answer begins after the withdrawal. Therefore each withdrawal checks all answers once, and later checks visit only
+/// the flows listed here, until their answers have ended.
 #[derive(Default)]
 struct Needed(Vec<(RegionKey, Vec<FlowId>)>);
 
@@ -158,8 +159,8 @@ impl Needed {
         self.0.binary_search_by_key(&key, |&(key, _)| key).is_ok()
     }
 
-    /// Looks at all `answers`, those of a flow one after the other; `regions` are those to be checked, in the order of their keys.
-    /// Returns the answers that may not go on.
+    /// Checks all `answers`, which are grouped by flow. `regions` are the regions to check, in the order of their keys.
+    /// Returns the answers that must not continue.
     fn check(
         &mut self,
         regions: &[Arc<Registered>],
@@ -189,8 +190,8 @@ impl Needed {
         lost
     }
 
-    /// Removes the regions that no answer needs any more, and returns them; `answers` returns the regions of the answers of a flow,
-    /// which are looked at once.
+    /// Removes and returns the regions that no answer needs any more. `answers` returns the regions of a flow's answers
+    /// and is called at most once per flow.
     fn check_again<A: Iterator<Item = RegionKey>>(
         &mut self,
         answers: impl Fn(FlowId) -> A,
@@ -237,7 +238,7 @@ mod tests {
         assert!(region.is_free());
         assert!(regions.get(key).is_none() && regions.get(other.key()).is_some());
     }
-    /// 1000 withdrawn regions and 10,000 flows with an answer from one of them each.
+    /// 1000 withdrawn regions, and 10,000 flows, each with an answer from one of the regions.
     #[test]
     fn each_answer_is_looked_at_once_per_withdrawal_and_then_at_most_once_per_check() {
         let regions = Arc::new(Regions::new(1, Randomness::System));
@@ -256,12 +257,12 @@ mod tests {
         let lost = needed.check(&checked, answers.inspect(|_| visit()), |_, _| true);
         assert_eq!((visits.replace(0), lost.len(), needed.0.len()), (10_000, 0, 1_000));
         let key_of = |flow: FlowId| checked[flow.index() % checked.len()].key;
-        // While nothing ends, one flow of each region shows that it is needed.
+        // While no answer ends, one flow per region shows that the region is still needed.
         for _ in 0..10 {
             let free = needed.check_again(|flow| [key_of(flow)].into_iter().inspect(|_| visit()));
             assert_eq!((visits.replace(0), free.len()), (1_000, 0));
         }
-        // The answers end one by one, from either end: each end costs at most a look more.
+        // The answers end one by one, from either end of the list. Each end costs at most one further visit.
         let order = (0..5_000u32).flat_map(|n| [n, 9_999 - n]);
         let mut ended = vec![false; 10_000];
         let mut free = 0;
@@ -277,7 +278,7 @@ mod tests {
         }
         assert_eq!((free, needed.is_empty()), (1_000, true));
         assert!(visits.get() <= 10_000 + 100 * 1_000, "{}", visits.get());
-        // One flow with an answer from each region.
+        // One flow with an answer from every region.
         visits.set(0);
         let all = || checked.iter().map(|region| region.key).inspect(|_| visit());
         let answers = all().map(|key| (FlowId::new(0), OpId::new(0), key));

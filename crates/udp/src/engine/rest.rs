@@ -1,4 +1,4 @@
-//! The end of a step of an engine: what it still sends, and until when its thread may sleep.
+//! The end of a step of an engine: packets left to send, and the time until which its thread may sleep.
 
 use apus_units::Time;
 use apus_units::planted::{Bug, is_planted};
@@ -10,7 +10,7 @@ use crate::clock::LIFETIME;
 use crate::containment::contain;
 
 impl<N: Network> Engine<N> {
-    /// Takes the commands of applications and sends, acknowledgements that were held too, without a poll of the socket.
+    /// Takes the commands of applications and sends, including held acknowledgements. Does not poll the socket.
     pub(crate) fn flush(&mut self) {
         if self.mailbox.status.has_failed() {
             self.mailbox.drain();
@@ -32,7 +32,8 @@ impl<N: Network> Engine<N> {
         }
     }
 
-    /// Returns when a timer is due; [`Time::MAX`] for never. It may be early. The comparison of clocks, which may be late, is left out.
+    /// Returns when the next timer is due; [`Time::MAX`] for never. The result may be too early. It excludes the
+    /// comparison of clocks, which may be late.
     pub(crate) fn next_due(&self) -> Time {
         let Protocol { connections, ops, regions, .. } = &self.protocol;
         ops.next_timeout().min(connections.next_timeout()).min(regions.next_check)
@@ -43,12 +44,13 @@ impl<N: Network> Engine<N> {
         self.protocol.ops.endpoint.settle_timers();
     }
 
-    /// Returns `true` if something that is not held is left to send, at once or when the socket has room.
+    /// Returns `true` if packets that are not held are left to send, at once or when the socket has room.
     pub(crate) fn has_left(&self) -> bool {
         !self.holds && self.has_work()
     }
 
-    /// Returns until when a thread that drives the engine may sleep; `None` if there is something to do at once.
+    /// Returns the time until which the thread that drives the engine may sleep; `None` if there is something to do at
+    /// once.
     pub(crate) fn rest(&mut self) -> Option<Rest> {
         let sending = self.transmitter.is_blocked() && !is_planted(Bug::LostWakeUp);
         let blocked = self.transmitter.is_blocked();
@@ -63,8 +65,9 @@ impl<N: Network> Engine<N> {
         Some(Rest { due, sending })
     }
 
-    /// Records that the thread that drives the engine has slept, and that no timer was due before `due`.
-    /// Compares the clocks if that is due, for the datagrams that have arrived meanwhile: no engine is woken for it.
+    /// Records that the thread that drives the engine has slept, and that no timer was due before `due`. Compares the
+    /// clocks if that is due, for the datagrams that have arrived meanwhile: no timer wakes an engine for the
+    /// comparison.
     pub(crate) fn slept(&mut self, due: Time) {
         let now = self.network.now();
         self.descheduled.on_slept(due, now);
@@ -72,11 +75,11 @@ impl<N: Network> Engine<N> {
     }
 }
 
-/// What a thread that drives an engine may sleep for.
+/// Events that end the sleep of a thread that drives an engine, besides datagrams and commands.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Rest {
     /// When the next timer is due; [`Time::MAX`] for never.
     pub(crate) due: Time,
-    /// Whether room to send ends the sleep too.
+    /// Whether room to send also ends the sleep.
     pub(crate) sending: bool,
 }

@@ -1,4 +1,4 @@
-//! The sending side of an engine: what is sealed in which order, and the hand-over of bursts to the kernel.
+//! The sending side of an engine: the order in which packets are sealed, and the transfer of bursts to the kernel.
 
 use std::io;
 
@@ -12,25 +12,26 @@ use super::protocol::Protocol;
 use crate::session::{MAX_HANDSHAKE_BYTES, Peer};
 use crate::stats::add;
 
-/// Maximum number of data packets per step, and number of data bytes after which no further packet is begun: sealing
+/// Maximum number of data packets per step, and number of data bytes from which no further packet is begun: sealing
 /// them delays the acknowledgements behind them by about 10 us. deviation: no source.
 const MAX_DATA_PACKETS: usize = 64;
 const MAX_DATA_BYTES: usize = 128 << 10;
-/// Maximum number of packets of the session layer per step while flows have something to send: strangers provoke answers at any rate.
-/// deviation: no source; a quarter of the bursts of a step.
+/// Maximum number of packets of the session layer per step while flows have something to send: unauthenticated senders
+/// can provoke answers at any rate. deviation: no source; a quarter of the bursts of a step.
 const MAX_SESSION_PACKETS: usize = 16;
-/// Bytes, and acknowledgements, whose sealing takes about a microsecond: then the clock is read again. deviation: no
-/// source.
+/// Number of bytes, and of acknowledgements, after which the clock is read again: sealing them takes about a
+/// microsecond. deviation: no source.
 const BYTES_PER_CLOCK_READ: usize = 4096;
 const ACKS_PER_CLOCK_READ: u32 = 8;
-/// Number of received datagrams after which packets are acknowledged before more are received: an acknowledgement names
-/// the newest 128 packets of its flow and declares all others lost. deviation: no source; an aggregate of 64 still fits.
+/// Number of received datagrams after which packets are acknowledged before more are received. An acknowledgement
+/// covers the newest 128 packets of its flow and declares all older ones lost. deviation: no source; an aggregate of 64
+/// still fits.
 const DATAGRAMS_PER_ACK: u64 = 32;
 
-/// The bursts that wait and the bursts that have left.
+/// The bursts that are queued, and the bursts whose departure is awaited.
 pub(super) struct Transmitter {
     outbox: Outbox,
-    /// Reports of when bursts left, if they are wanted.
+    /// Awaited reports of departures, if they are requested.
     departures: Option<Departures>,
     /// Datagrams received since acknowledgements were last sealed.
     unacknowledged: u64,
@@ -42,7 +43,7 @@ impl Transmitter {
         self.departures.is_some()
     }
 
-    /// Returns a transmitter; `departures` asks the kernel to report when bursts left.
+    /// Returns a transmitter. With `departures`, the kernel reports the departures of bursts.
     pub(super) fn new(departures: bool) -> Self {
         Self {
             outbox: Outbox::default(),
@@ -51,19 +52,19 @@ impl Transmitter {
         }
     }
 
-    /// Returns the bytes that wait for room in the socket.
+    /// Returns the number of bytes that wait for room in the socket.
     #[cfg(any(test, feature = "worlds"))]
     pub(super) fn unsent_bytes(&self) -> usize {
         self.outbox.bytes()
     }
 
-    /// Returns the bursts that wait, for acknowledgements that must leave before the next packet is handled.
+    /// Returns the queued bursts, for acknowledgements that must be sent before the next packet is handled.
     #[inline]
     pub(super) fn outbox(&mut self) -> &mut Outbox {
         &mut self.outbox
     }
 
-    /// Returns `true` if the kernel had no room for everything.
+    /// Returns `true` if the kernel had no room for all bursts.
     #[inline]
     pub(super) fn is_blocked(&self) -> bool {
         !self.outbox.is_empty()
@@ -75,7 +76,7 @@ impl Transmitter {
         self.is_blocked() || protocol.has_transmit()
     }
 
-    /// Sends what may be sent at `now`; returns whether anything was sent.
+    /// Sends what may be sent at `now`. Returns `true` if there was anything to send.
     pub(super) fn send<N: Network>(
         &mut self,
         now: Time,
@@ -89,13 +90,13 @@ impl Transmitter {
         if self.outbox.is_empty() {
             return false;
         }
-        // Sealing much takes time.
+        // Sealing this number of bytes takes time, so read the clock again.
         let at = if self.outbox.bytes() > BYTES_PER_CLOCK_READ { network.now() } else { now };
         self.flush(at, protocol, network);
         true
     }
 
-    /// Counts datagrams that were received, and acknowledges them if there are many.
+    /// Counts received datagrams, and acknowledges them if there are many.
     #[inline]
     pub(super) fn on_received<N: Network>(
         &mut self,
@@ -117,8 +118,8 @@ impl Transmitter {
         }
     }
 
-    /// Seals packets into bursts: handshakes and the like first, then acknowledgements, then data. If there are many of the first
-    /// kind, they leave room for the others.
+    /// Seals packets into bursts: first packets of the session layer such as handshakes, then acknowledgements, then
+    /// data. If flows have something to send, the number of session packets is limited.
     fn fill<N: Network>(&mut self, now: Time, protocol: &mut Protocol, network: &N) {
         if protocol.connections.sessions.has_transmit() {
             let shared = protocol.ops.endpoint.has_transmit();
@@ -136,12 +137,12 @@ impl Transmitter {
             bytes += transmit.header.payload_len();
             protocol.seal(now, &transmit, &mut self.outbox, network.has_segmentation());
             if bytes > MAX_DATA_BYTES - MAX_BURST_BYTES && self.outbox.ends_full() {
-                break; // the next burst would be cut short
+                break; // the length limit would cut the next burst short
             }
         }
     }
 
-    /// Seals acknowledgements, the first at `now`; returns when the last one was sealed.
+    /// Seals acknowledgements, the first one at `now`. Returns when the last one was sealed.
     fn seal_acks<N: Network>(
         &mut self,
         mut now: Time,
@@ -163,7 +164,7 @@ impl Transmitter {
         now
     }
 
-    /// Puts at most `most` packets of the session layer into bursts.
+    /// Adds at most `most` packets of the session layer to the bursts.
     #[cold]
     fn put_session_packets(&mut self, now: Time, protocol: &mut Protocol, most: usize) {
         let sessions = &mut protocol.connections.sessions;
@@ -183,7 +184,7 @@ impl Transmitter {
         burst.commit(packet.len());
     }
 
-    /// Sends the sessions' own packets and nothing else, not even bursts that wait: one may be half built.
+    /// Sends only the packets of the session layer. Drops the queued bursts, because one of them may be incomplete.
     pub(super) fn send_session_packets<N: Network>(
         &mut self,
         now: Time,
@@ -195,7 +196,7 @@ impl Transmitter {
         self.flush(now, protocol, network);
     }
 
-    /// Returns how many packets may be put that are sent alone.
+    /// Returns how many further packets that need a burst of their own can be added.
     pub(super) fn room(&self) -> usize {
         self.outbox.room()
     }
@@ -204,7 +205,7 @@ impl Transmitter {
     pub(super) fn put_probe(&mut self, now: Time, probe: Probe, protocol: &mut Protocol) {
         let Probe { session, to, joins, length } = probe;
         if !self.outbox.has_room() {
-            return; // there was room when it was asked for
+            return; // never: the caller requests probes for the available room only
         }
         let burst = self.outbox.burst(&Envelope::plain(to, length), 1);
         let (sessions, space) = (&mut protocol.connections.sessions, burst.space(length));
@@ -218,7 +219,7 @@ impl Transmitter {
         self.outbox.remove_empty();
     }
 
-    /// Seals the answer to a probe.
+    /// Seals the answer to a probe of a path.
     #[cold]
     pub(super) fn put_probe_answer(&mut self, now: Time, probe: Probe, protocol: &mut Protocol) {
         let Probe { session, to, length, .. } = probe;
@@ -230,7 +231,7 @@ impl Transmitter {
         }
     }
 
-    /// Hands bursts to the kernel at `at` (t1 of their packets); returns whether all of them left.
+    /// Hands bursts to the kernel at `at` (t1 of their packets). Returns `true` if the kernel accepted all of them.
     fn flush<N: Network>(&mut self, mut at: Time, protocol: &mut Protocol, network: &N) -> bool {
         let mut done = 0;
         while done < self.outbox.bursts().len() {
@@ -258,8 +259,8 @@ impl Transmitter {
         self.outbox.is_empty()
     }
 
-    /// Handles a burst that the kernel refused. If it cannot be sent otherwise, its packets are lost, and timers
-    /// retransmit them.
+    /// Handles a burst that the kernel refused. If its datagrams cannot be sent one by one either, its packets are
+    /// lost, and timers retransmit them.
     #[cold]
     fn on_refused<N: Network>(
         &mut self,
@@ -273,13 +274,13 @@ impl Transmitter {
         let burst = &self.outbox.bursts()[index];
         let Some(to) = burst.to else { return };
         let mut code = error.raw_os_error();
-        // A device without checksum offload refuses segmentation by EIO or EINVAL, and old kernels do so for packets that are
-        // longer than the path's MTU.
+        // A device without checksum offload refuses segmentation with EIO or EINVAL. Old kernels do the same for
+        // packets that are longer than the path's MTU.
         if burst.packets > 1 && matches!(code, Some(libc::EIO | libc::EINVAL)) {
             match send_apart(burst, protocol, network) {
                 Ok(()) => {
                     protocol.connections.disable_segmentation(to);
-                    // The kernel numbered none of them.
+                    // The kernel numbered none of these datagrams.
                     return on_left(at, burst, &mut None, protocol);
                 }
                 Err(error) => code = error.raw_os_error(),
@@ -292,24 +293,24 @@ impl Transmitter {
         }
     }
 
-    /// Numbers departures from 0 again, since it is unknown whether the kernel counted a send that failed.
+    /// Numbers departures from 0 again, because it is unknown whether the kernel counted a send that failed.
     fn restart_departures<N: Network>(&mut self, network: &N) {
         let Some(departures) = &mut self.departures else { return };
         departures.reset();
-        // Without further reports t1 stays as the engine reads it.
+        // Without further reports, t1 remains the time that the engine reads.
         if network.restart_departures().is_err() {
             self.departures = None;
         }
     }
 
-    /// Takes the reports of departures that have arrived and corrects t1 of their packets.
+    /// Takes the reports of departures that have arrived, and corrects t1 of their packets.
     #[inline]
     pub(super) fn take_departures<N: Network>(&mut self, protocol: &mut Protocol, network: &N) {
         let Some(departures) = &mut self.departures else { return };
         let now = network.now();
         while let Ok(Some(departure)) = network.departure() {
             let Some(sent) = departures.take(departure.number) else { continue };
-            // A departure before the send belongs to another burst, or its clock is wrong.
+            // If the reported departure precedes the send, the report belongs to another burst, or its clock is wrong.
             if let Some(at) = network.departed_at(&departure, now).filter(|&at| at >= sent.at) {
                 add(&protocol.status.stats.departures, 1);
                 for &(flow, seq) in &sent.packets {
@@ -333,13 +334,13 @@ fn on_left(at: Time, burst: &Burst, departures: &mut Option<Departures>, protoco
     }
 }
 
-/// Sends the datagrams of a burst one by one. An error is that of the first one that the kernel refuses, so that
-/// segmentation was not the reason.
+/// Sends the datagrams of a burst one by one. Returns the error of the first datagram that the kernel refuses: in this
+/// case segmentation was not the reason.
 fn send_apart<N: Network>(burst: &Burst, protocol: &Protocol, network: &N) -> io::Result<()> {
     burst.split().try_for_each(|datagram| {
         add(&protocol.status.stats.send_calls, 1);
         match network.send(std::iter::once(datagram)) {
-            // A datagram without room in the kernel is lost; a timer retransmits it.
+            // If the kernel has no room for a datagram, the datagram is lost, and a timer retransmits it.
             Err(error) if error.kind() != io::ErrorKind::WouldBlock => Err(error),
             Ok(_) | Err(_) => Ok(()),
         }

@@ -1,4 +1,4 @@
-//! What an engine holds: the numbers that have bounds.
+//! The resources that an engine holds, each of which is bounded.
 
 use apus_units::Time;
 use apus_wire::Header;
@@ -50,19 +50,19 @@ impl Usage {
 }
 
 impl<N: Network> Engine<N> {
-    /// Returns a fingerprint of the key under which a sent datagram was sealed, and its packet's number.
+    /// Returns a fingerprint of the key under which a sent datagram was sealed, and the number of its packet.
     pub(crate) fn nonce_of(&self, datagram: &[u8]) -> Option<(u64, u64)> {
         self.protocol.connections.sessions.nonce_of(datagram)
     }
 
-    /// Seals a packet of any content under the keys of a session; `None` if that cannot be.
+    /// Seals a packet of any content under the keys of a session. Returns `None` if the packet cannot be sealed.
     pub(crate) fn seal(
         &mut self,
         session: SessionId,
         header: &Header,
         payload: &[u8],
     ) -> Option<Vec<u8>> {
-        // Guard and extension are shorter than this.
+        // Guard and extension together are shorter than the added 64 bytes.
         let mut datagram = vec![0; header.encoded_len() + payload.len() + 64];
         let now = self.network.now();
         let sessions = &mut self.protocol.connections.sessions;
@@ -77,7 +77,7 @@ impl<N: Network> Engine<N> {
         &mut self.protocol.connections.sessions
     }
 
-    /// Returns what the engine holds.
+    /// Returns the resources that the engine holds.
     pub(crate) fn usage(&self) -> Usage {
         let connections = &self.protocol.connections;
         let [ops, waiting_ops, deadlines, refusals] = self.protocol.ops.usage();

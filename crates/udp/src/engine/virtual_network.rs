@@ -1,5 +1,5 @@
-//! A network in virtual time: time moves when its owner says so, and datagrams lie in queues. Tests and
-//! [`crate::virtual_host`] use it.
+//! A network in virtual time. Its owner sets the time, and datagrams are kept in queues. Used by tests and
+//! [`crate::virtual_host`].
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
@@ -13,10 +13,10 @@ use crate::clock::plausible;
 use crate::session::Peer;
 use crate::sys::{Departure, Meta, Outgoing, Reach, ReceiveBuffers};
 
-/// Datagrams, or aggregates, that one call receives.
+/// Datagrams or aggregates that one call receives.
 pub(crate) type Batch = Vec<(Meta, Vec<u8>)>;
 
-/// A burst as it was sent.
+/// A burst as the engine sent it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Sent {
     pub(crate) at: Time,
@@ -31,14 +31,14 @@ pub(crate) struct Sent {
 pub(crate) struct VirtualNetwork {
     pub(crate) now: Cell<Time>,
     pub(crate) local: SocketAddr,
-    /// Its further ports.
+    /// The engine's further ports.
     more: Vec<u16>,
-    /// Batches that wait to be received.
+    /// Batches that are queued for reception.
     batches: RefCell<VecDeque<Batch>>,
     pub(crate) sent: RefCell<Vec<Sent>>,
     /// Results of the next sends, by errno; 0 for a send that succeeds.
     pub(crate) errors: RefCell<VecDeque<i32>>,
-    /// Results of the next calls that receive, by errno; 0 for one that succeeds.
+    /// Results of the next receive calls, by errno; 0 for a call that succeeds.
     pub(crate) receive_errors: RefCell<VecDeque<i32>>,
     /// Whether the socket has no room to send.
     pub(crate) full: Cell<bool>,
@@ -50,15 +50,15 @@ pub(crate) struct VirtualNetwork {
     pub(crate) reports: Cell<bool>,
     stamped: Cell<u32>,
     pub(crate) mtu: Cell<Option<u32>>,
-    /// Maximum bytes of a UDP payload that the interface carries. Longer ones are refused by EMSGSIZE.
+    /// Maximum number of bytes of a UDP payload that the interface carries. Longer payloads are refused with EMSGSIZE.
     pub(crate) longest: Cell<usize>,
-    /// Errno that probes of an address find.
+    /// Errno that probes of an address return.
     pub(crate) reach: Cell<i32>,
     pub(crate) probes: Cell<u32>,
 }
 
 impl VirtualNetwork {
-    /// Returns a network without datagrams for an engine at `local`, one second after the start of time.
+    /// Returns a network without datagrams for an engine at `local`. Its time is one second after the start of time.
     pub(crate) fn new(local: SocketAddr, more: &[u16]) -> Self {
         Self {
             now: Cell::new(Time::ZERO + Span::from_secs(1)),
@@ -96,19 +96,19 @@ impl VirtualNetwork {
         self.batches.borrow_mut().push_back(batch);
     }
 
-    /// Returns `true` if a batch waits to be received: the socket is readable.
+    /// Returns `true` if a batch is queued for reception, so that the socket is readable.
     pub(crate) fn is_readable(&self) -> bool {
         !self.batches.borrow().is_empty()
     }
 
-    /// Removes the failures of calls that are still to come.
+    /// Removes the pending failures of calls.
     pub(crate) fn clear_errors(&self) {
         self.errors.borrow_mut().clear();
         self.receive_errors.borrow_mut().clear();
     }
 }
 
-/// What only tests use.
+/// Functions that only tests use.
 #[cfg(test)]
 impl VirtualNetwork {
     /// Changes the datagram that is received next.
@@ -130,7 +130,7 @@ impl VirtualNetwork {
         Meta { segment, ttl: Some(64), tos, ..Meta::new(from, 0) }
     }
 
-    /// Adds a batch of aggregates: bytes, and bytes per datagram.
+    /// Adds a batch of aggregates, each as bytes and bytes per datagram.
     pub(crate) fn put_batch(&self, aggregates: Vec<(Vec<u8>, usize)>) {
         let from = ([10, 0, 0, 9], 9).into();
         let batch = aggregates.into_iter();
@@ -149,7 +149,7 @@ impl VirtualNetwork {
         self.batches.borrow_mut().push_back(vec![(meta, bytes)]);
     }
 
-    /// Moves the datagrams that another engine sent to this one into its queue; returns how many.
+    /// Moves the datagrams that another engine sent to this one into the queue of this one. Returns their number.
     pub(crate) fn deliver_from(&self, other: &Self) -> usize {
         let mut sent = other.sent.borrow_mut();
         let mut delivered = 0;

@@ -2,13 +2,13 @@
 
 use crc_fast::{CrcAlgorithm, checksum};
 
-/// Bytes of the checksum.
+/// Length of the checksum in bytes.
 pub(crate) const CHECKSUM_BYTES: usize = 4;
 
 /// Returns the CRC-32C of these bytes, in network byte order.
 #[inline]
 pub(crate) fn crc_32c(bytes: &[u8]) -> [u8; CHECKSUM_BYTES] {
-    // A 32-bit checksum in the low half.
+    // The crate returns the 32-bit checksum in the low half.
     (checksum(CrcAlgorithm::Crc32Iscsi, bytes) as u32).to_be_bytes()
 }
 
@@ -16,7 +16,7 @@ pub(crate) fn crc_32c(bytes: &[u8]) -> [u8; CHECKSUM_BYTES] {
 mod tests {
     use super::*;
 
-    /// RFC 3720, App. B.4, whose bytes are in the order of transmission (least significant first).
+    /// RFC 3720, App. B.4, which lists the bytes in the order of transmission (least significant first).
     #[test]
     fn rfc_3720_b_4_examples() {
         let ascending: [u8; 32] = core::array::from_fn(|i| i as u8);

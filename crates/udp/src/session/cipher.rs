@@ -71,14 +71,14 @@ impl FromStr for Cipher {
 /// Set in the mode byte if both sides prove keys of their own.
 const IDENTIFIED: u8 = 0x10;
 
-/// What a session proves, and the protection of its packets: the mode byte of its handshake.
+/// Proofs of a session, and protection of its packets: the mode byte of its handshake.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Mode {
-    /// Nothing, and a checksum.
+    /// No proof; a checksum protects packets.
     Insecure,
-    /// A shared key.
+    /// Proof of a shared key.
     Sealed(Cipher),
-    /// A shared key, and the keys of both sides.
+    /// Proof of a shared key and of the keys of both sides.
     Identified(Cipher),
 }
 

@@ -1,4 +1,4 @@
-//! Cookies: a peer receives one at the address that it claims, and must return it before any memory is used for the peer
+//! Cookies. A peer receives a cookie at the address that it claims, and must return it before any memory is used for the peer
 //! (RFC 9147 §5.1). Nothing is stored: a cookie is a keyed hash of the peer's data.
 
 use std::net::{IpAddr, SocketAddr};
@@ -9,7 +9,7 @@ use aws_lc_rs::{constant_time, hmac};
 use super::key::KeyId;
 
 /// Minimum time for which a cookie is valid; the maximum is twice as long. deviation: WireGuard §5.4.7 has 120 s because its
-/// cookies are kept for later; here they are used at once, and 5 s bound the replays.
+/// cookies are kept for later use. Here cookies are used at once, and 5 s limit the time for replays.
 const LIFE: Span = Span::from_secs(5);
 
 /// A cookie, and the challenge to which the initiator's first Noise message is bound.
@@ -32,7 +32,7 @@ impl Baker {
         self.of_period(period(now), from, key, initiator)
     }
 
-    /// Returns `true` if a valid cookie with these data is `cookie`. Compares in constant time.
+    /// Returns `true` if `cookie` is valid for these data. The comparison takes constant time.
     pub(crate) fn is_good(
         &self,
         now: Time,

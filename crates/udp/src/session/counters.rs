@@ -35,7 +35,7 @@ counters! {
     failed,
     /// Key changes in both directions.
     key_changes,
-    /// Replies dropped because too many replies were queued.
+    /// Replies dropped because the queue of replies was full.
     replies_dropped,
     /// Reach probes: datagrams by which a host that waits for the answer to a handshake asks whether this port is open.
     reach_probes,

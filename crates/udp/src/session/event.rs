@@ -226,8 +226,8 @@ impl Dropped {
         Self::Share,
     ];
 
-    /// Returns whether this also occurs without a fault: packets of a connection that has just ended, or that the network has
-    /// repeated.
+    /// Returns `true` if this reason also occurs without a fault: for packets of a connection that has just ended, and for
+    /// packets that the network has duplicated.
     pub(crate) const fn is_harmless(self) -> bool {
         match self {
             Self::UnknownSession | Self::Replay | Self::Stray => true,

@@ -10,15 +10,15 @@ use super::noise::Secrets;
 use super::packet_key::TAG_BYTES;
 use super::protect::{LAST_NUMBER, Opener, Sealer, epoch_of};
 
-/// Bytes of session and number.
+/// Bytes of the session number and the packet number.
 const NUMBERS_BYTES: usize = 8;
 
-/// Returns the bytes of the guard.
+/// Returns the length of the guard in bytes.
 pub(crate) const fn guard_bytes(sealed: bool) -> usize {
     NUMBERS_BYTES + if sealed { TAG_BYTES } else { CHECKSUM_BYTES }
 }
 
-/// Returns session and short number of a packet that is at least as long as its guard.
+/// Returns the session number and the short packet number of a packet; `None` if the packet is too short for them.
 #[inline]
 pub(crate) fn numbers(sealed: bool, packet: &[u8]) -> Option<(u32, u32)> {
     let end = packet.len().checked_sub(if sealed { 0 } else { CHECKSUM_BYTES })?;
@@ -28,32 +28,34 @@ pub(crate) fn numbers(sealed: bool, packet: &[u8]) -> Option<(u32, u32)> {
     Some((word(0), word(4)))
 }
 
-/// The keys, or the counter, with which a session guards its packets.
+/// The keys, or the counter and masks, with which a session guards its packets.
 #[expect(clippy::large_enum_variant, reason = "sessions are boxed, and almost all are sealed")]
 pub(crate) enum Guard {
     /// Keys of both directions.
     Sealed {
         sealer: Sealer,
         opener: Opener,
-        /// When the sending key is to be replaced because of its age; never at the responder, which follows.
+        /// Time at which the sending key is replaced because of its age. `None` at the responder, which follows the
+        /// initiator.
         renew_at: Option<Time>,
     },
     /// A count of packets sent, and the masks of checksums.
     Insecure { next: u64, ours: Mask, theirs: Mask },
 }
 
-/// What the checksums of one direction of an insecure session are combined with by exclusive or. It keeps out old packets of
-/// other sessions with the same number, and a host's own packets that come back to it. It is no secret.
+/// Mask that is combined with the checksums of one direction of an insecure session by exclusive or. It excludes old packets
+/// of other sessions with the same number, and a host's own packets that return to it. It is no secret.
 type Mask = [u8; CHECKSUM_BYTES];
 
-/// Returns the checksum of an insecure packet without its checksum.
+/// Returns the masked checksum of an insecure packet. `body` is the packet without its checksum.
 fn masked_checksum(mask: Mask, body: &[u8]) -> [u8; CHECKSUM_BYTES] {
     let checksum = u32::from_ne_bytes(crc_32c(&body[authenticated_from(body)..]));
     (checksum ^ u32::from_ne_bytes(mask)).to_ne_bytes()
 }
 
 impl Guard {
-    /// Returns the guard of a session with these secrets. The initiator replaces its key at `renew_at` because of its age.
+    /// Returns the guard of a session with these secrets. The initiator replaces its key at `renew_at` because of the key's
+    /// age.
     pub(crate) fn new(mode: Mode, secrets: &Secrets, initiator: bool, renew_at: Time) -> Self {
         let (ours, theirs) = if initiator {
             (&secrets.initiator, &secrets.responder)
@@ -68,8 +70,8 @@ impl Guard {
         Self::Sealed { sealer, opener, renew_at: initiator.then_some(renew_at) }
     }
 
-    /// Returns a fingerprint of the secret from which the sending keys are derived, and the number of a packet that was sealed
-    /// lately.
+    /// Returns a fingerprint of the secret from which the sending keys are derived, and the number of a recently sealed
+    /// packet.
     #[cfg(any(test, feature = "worlds"))]
     pub(crate) fn nonce_of(&self, packet: &[u8]) -> Option<(u64, u64)> {
         let Self::Sealed { sealer, .. } = self else { return None };
@@ -77,8 +79,8 @@ impl Guard {
         Some((sealer.fingerprint, sealer.number_of(packet[..end].last_chunk()?)?))
     }
 
-    /// Guards `packet`, whose header ends at `header_end`: copies the payload behind the header, sealed, and writes the
-    /// guard behind it. `remote` is the peer's number for the session. Returns `false` if there are no packet numbers left.
+    /// Guards `packet`, whose header ends at `header_end`: copies the payload behind the header, sealed, and writes the guard
+    /// behind it. `remote` is the peer's number for the session. Returns `false` if no packet numbers are left.
     #[inline]
     pub(crate) fn seal(
         &mut self,
@@ -110,7 +112,7 @@ impl Guard {
         true
     }
 
-    /// Opens a packet with this whole number in place. Returns `false` if it is not authentic, or damaged.
+    /// Opens a packet in place; `number` is its whole number. Returns `false` if the packet is not authentic, or is damaged.
     #[inline]
     pub(crate) fn open(&mut self, number: u64, header_end: usize, packet: &mut [u8]) -> bool {
         match self {
@@ -126,7 +128,7 @@ impl Guard {
         }
     }
 
-    /// Replaces the sending key, as a peer that breaks the protocol may with each packet.
+    /// Replaces the sending key. A peer that breaks the protocol may do so with each packet.
     #[cfg(test)]
     pub(crate) fn skip_key(&mut self) {
         if let Self::Sealed { sealer, .. } = self {
@@ -143,16 +145,16 @@ impl Guard {
         }
     }
 
-    /// Returns `true` if the packet with this number replaces the receiving key, if it is authentic.
+    /// Returns `true` if the packet with this number, provided that it is authentic, replaces the receiving key.
     pub(crate) fn is_under_new_key(&self, number: u64) -> bool {
         matches!(self, Self::Sealed { opener, .. } if epoch_of(number) > opener.epoch())
     }
 
-    /// Follows the peer to a newer key, or renews a key that is too old; returns whether the key changes.
+    /// Follows the peer to a newer key, or renews a key that is too old. Returns `true` if the key changes.
     ///
-    /// Only the initiator renews a key by age, and only if the responder uses a key of the same epoch: then the responder has
-    /// followed, so it has received the current key and has derived the next one. If both renewed by age, the same epoch
-    /// would not show that: during an outage, each could renew without having heard of the other.
+    /// Only the initiator renews a key by age, and only while the responder uses a key of the same epoch. This shows that the
+    /// responder has followed: it has received the current key and has derived the next one. If both sides renewed by age,
+    /// the same epoch would not show this: during an outage, each side could renew without notice of the other's change.
     #[inline]
     pub(crate) fn renew(&mut self, now: Time, life: Span) -> bool {
         let Self::Sealed { sealer, opener, renew_at } = self else { return false };
@@ -172,7 +174,7 @@ impl Guard {
 #[inline]
 fn write_numbers(out: &mut [u8], session: u32, number: u64) {
     out[..4].copy_from_slice(&session.to_be_bytes());
-    // The low half; the receiver knows the rest (see `window::expand`).
+    // The low half. The receiver knows the rest (see `window::expand`).
     out[4..].copy_from_slice(&(number as u32).to_be_bytes());
 }
 
@@ -181,8 +183,8 @@ mod tests {
     use super::*;
     use crate::session::cipher::Cipher;
 
-    /// Fixed keys, header and payload, so that another implementation can be held against these bytes:
-    /// `seal` of an independent implementation (the ciphers' vectors are tested in `packet_key`).
+    /// Fixed keys, header and payload, so that another implementation can be compared with these bytes. They stem from `seal`
+    /// of an independent implementation (the ciphers' vectors are tested in `packet_key`).
     #[test]
     fn the_guard_is_laid_out_as_drawn() {
         let secrets = Secrets { initiator: [1; 32], responder: [2; 32] };

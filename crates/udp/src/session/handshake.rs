@@ -1,4 +1,4 @@
-//! The initiator's side of handshakes, and what both sides share. The documentation of the module describes the messages.
+//! Initiator side of handshakes, and functions that both sides share. The documentation of the module describes the messages.
 
 use apus_units::Time;
 use apus_units::planted::{Bug, is_planted};
@@ -37,7 +37,7 @@ pub(super) fn parse_payload(payload: &[u8]) -> Option<([u8; 16], u32, &[u8])> {
     (hello.len() <= MAX_HELLO_BYTES).then(|| (*instance, u32::from_be_bytes(*session), hello))
 }
 
-/// Writes the packet of the handshake that a session wants to send.
+/// Writes the handshake packet that a session has to send.
 pub(crate) fn write(
     session: &Session,
     keys: &KeyRing,
@@ -108,7 +108,7 @@ impl Sessions {
         };
         if packet.mode.is_sealed() != self.is_sealed() {
             if matches!(packet.message, Message::Hello) {
-                // The answer is that to a packet of an unknown session, and shorter than the Hello.
+                // The answer is the same as to a packet of an unknown session. It is shorter than the Hello.
                 self.reply_unknown(now, from, packet.initiator, 0);
             }
             return self.drop(Dropped::OtherMode);
@@ -140,7 +140,7 @@ impl Sessions {
         }
     }
 
-    /// Returns the session, opened here, that an answer belongs to.
+    /// Returns the session opened here to which an answer belongs.
     fn ours(&mut self, from: Peer, packet: &Handshake<'_>) -> Result<&mut Session, Dropped> {
         self.get_mut(SessionId(packet.initiator))
             .filter(|s| s.peer == from && s.key == packet.key && s.mode == packet.mode)
@@ -165,7 +165,8 @@ impl Sessions {
             return Err(Dropped::Stray);
         }
         match &mut session.stage {
-            // The responder knows this cookie, and perhaps the Init that shows it: another would be taken for a repetition.
+            // The responder knows this cookie, and perhaps the Init that shows it. It would take another Init for a
+            // repetition.
             Stage::Opening { cookie: shown, asks, .. } if *shown == cookie => *asks = false,
             stage => {
                 let mut noise =
@@ -214,15 +215,17 @@ impl Sessions {
         }
         self.open_account(id);
         self.win_crossing(from, &instance);
-        // The responder waits for the first packet under the new keys. Its answer shows that it keeps the session.
+        // The responder waits for the first packet under the new keys. The answer to the ping shows that it keeps the
+        // session.
         self.want(id, want::PING);
         self.set_timer(id, now.saturating_add(self.config.retry));
         Ok(())
     }
 
-    /// The peer has accepted the session that this side opens. If this side has the smaller process number, an attempt of the same
-    /// process, which was accepted here before, ends: the peer ends its side with the confirmation of this session. Else both could
-    /// be confirmed at the same time, each at one side, and end the other.
+    /// Ends a crossing attempt once the peer has accepted the session that this side opens. If this side has the smaller
+    /// process number, sessions of the same peer process that were requested or accepted here and are not confirmed end. The
+    /// peer ends its side when it confirms this session. Otherwise each side could confirm one of the two sessions at the
+    /// same time, and end the other.
     fn win_crossing(&mut self, from: Peer, instance: &[u8; 16]) {
         if *instance < self.instance {
             return;
@@ -278,7 +281,7 @@ impl Sessions {
         Ok(())
     }
 
-    /// Handles the first packet of the peer under the new keys: the session is connected, and an older one with the same
+    /// Handles the first packet of the peer under the new keys. The session is connected, and an older session with the same
     /// address ends.
     pub(crate) fn confirm(&mut self, id: SessionId) {
         let keepalive = self.config.keepalive;
@@ -293,7 +296,7 @@ impl Sessions {
             self.pending.remove(&(peer, initiator));
             if let Some(&old) = self.by_peer.get(&peer) {
                 let reason = match self.get(old) {
-                    // This side was opening a session too.
+                    // This side was opening a session at the same time.
                     Some(old) if !old.is_connected() => End::Crossed,
                     Some(old) if old.instance == instance => End::Replaced,
                     _ => End::Restarted,

@@ -17,15 +17,15 @@ pub(crate) const KEY_BYTES: usize = 32;
 pub struct PeerKey([u8; KEY_BYTES]);
 
 impl PeerKey {
-    /// Returns the key with these bytes. Returns `None` for a point of low order, with which any private key gives the same
+    /// Returns the key with these bytes. Returns `None` for a point of low order: with it, every private key gives the same
     /// secret.
     #[must_use]
     pub fn new(bytes: [u8; KEY_BYTES]) -> Option<Self> {
-        // Private keys are multiples of the cofactor, which take such a point to zeros (RFC 7748 §6.1).
+        // Private keys are multiples of the cofactor, so their product with such a point is zero (RFC 7748 §6.1).
         X25519::new(&[9; KEY_BYTES])?.agree(&bytes, |_| Self(bytes))
     }
 
-    /// Returns the key with these bytes, with which a secret has been agreed on: it has no low order.
+    /// Returns the key with these bytes. The caller has agreed on a secret with it, so it does not have low order.
     pub(super) const fn agreed(bytes: [u8; KEY_BYTES]) -> Self {
         Self(bytes)
     }
@@ -73,7 +73,7 @@ impl KeyPair {
     #[must_use]
     pub fn new(secret: [u8; KEY_BYTES]) -> Option<Self> {
         let public = *X25519::new(&secret)?.public();
-        // A multiple of the base point is a multiple of a point of the large order.
+        // A multiple of the base point lies in the subgroup of large prime order, so it does not have low order.
         let pair = Self { secret, public: PeerKey::agreed(public) };
         (secret != [0; KEY_BYTES]).then_some(pair)
     }
@@ -118,7 +118,7 @@ pub(crate) fn read_hex(digits: &str) -> Option<Zeroizing<[u8; KEY_BYTES]>> {
     Some(bytes)
 }
 
-/// Appends 64 hexadecimal digits to a text with room for them: growing would leave copies of a secret in memory.
+/// Appends 64 hexadecimal digits to a text with room for them. If the text grew, copies of a secret would remain in memory.
 pub(crate) fn push_hex(text: &mut String, bytes: &[u8; KEY_BYTES]) {
     for byte in bytes {
         for nibble in [byte >> 4, byte & 15] {

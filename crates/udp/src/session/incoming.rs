@@ -1,4 +1,4 @@
-//! The responder's side of handshakes: sessions that peers request.
+//! Responder side of handshakes: sessions that peers request.
 
 use apus_units::Time;
 use apus_units::planted::{Bug, is_planted};
@@ -19,8 +19,8 @@ use super::table::Sessions;
 use super::told::Told;
 
 impl Sessions {
-    /// Accepts a session that a peer requested. [`Event::Connected`] follows with the peer's first packet under the new keys,
-    /// or [`Event::Ended`].
+    /// Accepts a session that a peer requested. [`Event::Connected`] follows with the peer's first packet under the new keys;
+    /// if the handshake fails, [`Event::Ended`] follows.
     ///
     /// # Errors
     /// If the session does not wait for an answer, or the hello is too long.
@@ -58,8 +58,8 @@ impl Sessions {
         self.refuse_for(id, Refusal::Draining);
     }
 
-    /// As [`Sessions::refuse`], and tells the peer the reason, which nobody else can read or change. It is cut to
-    /// [`MAX_REASON_BYTES`](super::MAX_REASON_BYTES).
+    /// As [`Sessions::refuse`], and tells the peer the reason. Only the peer can read the reason, and no other host can
+    /// change it. It is cut to [`MAX_REASON_BYTES`](super::MAX_REASON_BYTES).
     pub fn refuse_because(&mut self, id: SessionId, reason: &str) {
         self.refuse_and_tell(id, &Told::application(reason));
     }
@@ -68,7 +68,7 @@ impl Sessions {
     pub fn refuse_beyond_quota(&mut self, now: Time, id: SessionId) {
         let of_unlisted = self.get(id).filter(|s| matches!(s.holder(), Principal::Unlisted(_)));
         if let Some(from) = of_unlisted.map(|session| session.peer.address.ip()) {
-            // Its next handshake may have another key.
+            // The peer's next handshake may use another key, so the refusal counts for the address.
             self.quotas.count_refused(now, from, &self.config);
         }
         self.refuse_and_tell(id, &Told::Quota);
@@ -126,7 +126,7 @@ impl Sessions {
         self.on_admitted_init(now, from, packet, cookie, message)
     }
 
-    /// Handles an Init whose cookie is good, and whose address may ask now.
+    /// Handles an Init whose cookie is valid and whose turn has come.
     pub(super) fn on_init_in_turn(
         &mut self,
         now: Time,
@@ -183,12 +183,12 @@ impl Sessions {
         Ok(())
     }
 
-    /// Returns why a session of this key is refused before the application is asked; `None` if it is not.
+    /// Returns the reason to refuse a session of this key before the application is asked; `None` if there is no reason.
     fn refusal(&mut self, now: Time, from: Peer, who: Principal) -> Result<Option<Told>, Dropped> {
         if let Some(peer) = who.peer() {
             let may_open = match who {
                 Principal::Unlisted(_) => self.config.accept_unlisted,
-                // A retired key is refused, also if peers that are not listed may connect.
+                // A retired key is refused even if unlisted peers may connect.
                 _ => self.keys.lists(&peer, true),
             };
             if !may_open {
@@ -200,18 +200,18 @@ impl Sessions {
                 return Err(Dropped::Rate);
             }
         }
-        // A session replaces the older one from the same address.
+        // A session replaces an older one from the same address.
         let older = self.by_peer.get(&from).and_then(|&id| self.get(id));
         let replaced = older.and_then(|older| older.charged);
         let room = self.quotas.has_room(who, replaced, &self.config);
         if !room && matches!(who, Principal::Unlisted(_)) {
-            // Its next handshake may have another key.
+            // The peer's next handshake may use another key, so the refusal counts for the address.
             self.quotas.count_refused(now, from.address.ip(), &self.config);
         }
         Ok((!room).then_some(Told::Quota))
     }
 
-    /// Refuses a session and tells the peer why, under the keys of the handshake.
+    /// Refuses a session and sends the reason to the peer, under the keys of the handshake.
     fn tell(
         &mut self,
         to: Peer,
@@ -228,12 +228,12 @@ impl Sessions {
 
     /// Returns `true` if peers may open sessions with this protection.
     fn takes(&self, mode: Mode) -> bool {
-        // Without a cipher it is insecure, as this table is.
+        // A mode without a cipher is insecure. The caller has checked that this table is insecure too.
         mode.cipher().is_none_or(|cipher| self.config.accept_ciphers.contains(&cipher))
     }
 
-    /// Returns `true` if an Init was received before. Its Response is then repeated if it was sent already. A new Init of the
-    /// same initiator replaces the old one.
+    /// Returns `true` if an Init was received before. If its Response was sent already, the Response is repeated. A new Init
+    /// of the same initiator replaces the old one.
     pub(super) fn is_again(&mut self, from: Peer, initiator: u32, cookie: Cookie) -> bool {
         let connected = self.by_peer.get(&from).and_then(|&id| self.get(id));
         if connected.is_some_and(|s| s.initiator == initiator && s.shown == Some(cookie)) {
@@ -251,10 +251,10 @@ impl Sessions {
         true
     }
 
-    /// Resolves handshakes of both sides at the same time, which must not give two sessions: the side with the smaller process
-    /// number opens, unless the other one has been accepted already. The attempt of the other side goes on until the peer's
-    /// session is confirmed, since the peer's Init may be a replay, behind which there is no attempt. A packet of this process
-    /// that returns to it proves nothing.
+    /// Resolves handshakes that both sides begin at the same time, which must not result in two sessions. The side with the
+    /// smaller process number opens the session, unless the peer has already accepted the attempt of the other side. The
+    /// attempt of the other side continues until the peer's session is confirmed, because the peer's Init may be a replay
+    /// without a current attempt. A packet of this process that returns to it proves nothing.
     fn check_crossing(&self, from: Peer, instance: &[u8; 16]) -> Result<(), Dropped> {
         if *instance == self.instance {
             return Err(Dropped::Stray);
@@ -262,7 +262,8 @@ impl Sessions {
         let own = self.by_peer.get(&from).and_then(|&id| self.get(id));
         let continues = own.is_some_and(|session| match session.stage {
             Stage::Asking | Stage::Opening { .. } => *instance > self.instance,
-            // The peer has accepted the session, and ends its own once that is confirmed. Another process cannot confirm it.
+            // The peer has accepted the session, and ends its own attempt once the session is confirmed. Another process
+            // cannot confirm it.
             Stage::Confirming => *instance == session.instance,
             _ => false,
         });

@@ -58,7 +58,7 @@ impl SharedKey {
     /// Returns the line of this key in a key file. Keep the line secret. It is wiped when dropped.
     #[must_use]
     pub fn to_line(&self) -> Zeroizing<String> {
-        // Full capacity at once: growing would leave copies of the secret in memory.
+        // Full capacity at once: if the line grew, copies of the secret would remain in memory.
         let mut line = Zeroizing::new(String::with_capacity(MARK.len() + 1 + 64));
         line.push_str(MARK);
         line.push(' ');
@@ -102,14 +102,14 @@ impl fmt::Debug for SharedKey {
     }
 }
 
-/// What a handshake proves in addition to the shared key.
+/// Keys that a handshake proves in addition to the shared key.
 #[derive(Clone, Debug)]
 pub(crate) enum Level {
-    /// Nothing.
+    /// No further key.
     Shared,
-    /// The key of this host, which responds.
+    /// The key of this host as the responder.
     Own(KeyPair),
-    /// The key of a peer, which responds, and that of this host.
+    /// The key of a peer as the responder, and the key of this host as the initiator.
     Peer { own: KeyPair, peer: PeerKey },
 }
 
@@ -126,7 +126,7 @@ pub(crate) struct Credential {
     pub(crate) id: KeyId,
     pub(crate) secret: SharedKey,
     pub(crate) level: Level,
-    /// Whether it opens no more sessions.
+    /// Whether the credential opens no more sessions.
     pub(crate) retired: bool,
     mac: hmac::Key,
 }
@@ -160,7 +160,7 @@ impl Credential {
         mac
     }
 
-    /// Returns `true` if `mac` is the proof of `bytes`. Compares in constant time.
+    /// Returns `true` if `mac` is the proof of `bytes`. The comparison takes constant time.
     pub(crate) fn proves(&self, bytes: &[u8], mac: &[u8]) -> bool {
         constant_time::verify_slices_are_equal(&self.mac(bytes), mac).is_ok()
     }
@@ -170,7 +170,7 @@ impl Credential {
 mod tests {
     use super::*;
 
-    /// RFC 4231, test case 1 to 4 check HMAC-SHA256 itself; this one our truncation.
+    /// Test cases 1 to 4 of RFC 4231 check HMAC-SHA256 itself; this case checks the truncation.
     #[test]
     fn rfc_4231_the_proof_is_an_hmac_cut_to_16_bytes() {
         let mac = hmac::Key::new(hmac::HMAC_SHA256, &[0x0b; 20]);

@@ -1,4 +1,4 @@
-//! Timers of a session: what is sent again, when the peer is pinged, when it is given up.
+//! Timers of a session: when packets are repeated, when the peer is pinged, and when it is given up.
 
 use apus_units::planted::{Bug, is_planted};
 use apus_units::{Span, Time};
@@ -9,31 +9,32 @@ use super::peer::Peer;
 use super::state::{Doubt, Session, Stage, want};
 use super::table::Sessions;
 
-/// Times that an Init goes unanswered before a new cookie is asked for: the responder may have been
-/// restarted, and then knows neither the cookie nor the session. deviation: no source; 0.7 s with the
-/// default of `retry`, far below `handshake_timeout`.
+/// Number of times that an Init goes unanswered before a new cookie is requested: the responder may have been restarted, and
+/// then knows neither the cookie nor the session. deviation: no source; 0.7 s with the default of `retry`, far below
+/// `handshake_timeout`.
 const INIT_TRIES: u32 = 3;
 
-/// Maximum wait between two tries, in first waits. deviation: no source; one second with the default of `retry`.
+/// Maximum wait between two tries, in multiples of the first wait. deviation: no source; one second with the default of
+/// `retry`.
 const MAX_WAIT: u64 = 10;
 
-/// Minimum number of unanswered pings before the peer is given up, however late it is: an engine that was descheduled has
+/// Minimum number of unanswered pings before the peer is given up, even after the timeout: an engine that was descheduled has
 /// not read the peer's answers. deviation: no source; as `INIT_TRIES`.
 const MIN_PINGS: u32 = 3;
 
-/// Parts of the keepalive time within which the pings of several sessions leave together, so that an idle engine is woken once
-/// for all of them: a half for sessions that peers opened, a quarter for others. deviation: no source; an engine is then woken
-/// at most twice per keepalive time for peers that opened a session.
+/// Divisors of the keepalive time. Within each such part, the pings of several sessions are sent together, so that an idle
+/// engine is woken once for all of them. The part is a half for sessions that peers opened, and a quarter for other sessions.
+/// deviation: no source; an engine is then woken at most twice per keepalive time for sessions that peers opened.
 const TOGETHER: u64 = 2;
 const TOGETHER_OPENED_HERE: u64 = 4;
 
-/// Returns the wait after `tries` tries, which doubles each time.
+/// Returns the wait after `tries` tries. The wait doubles with each try.
 fn backoff(retry: Span, tries: u32) -> Span {
     retry * (1u64 << tries.min(16)).min(MAX_WAIT)
 }
 
-/// Returns when a quiet peer is pinged: by the side that took the session up to a half of the keepalive time earlier, by the side
-/// that opened it up to a quarter later. So only one side of an idle session pings.
+/// Returns the time at which a quiet peer is pinged. The side that accepted the session pings up to a half of the keepalive
+/// time earlier, and the side that opened it up to a quarter later. So only one side of an idle session pings.
 pub(super) fn ping_at(session: &Session, keepalive: Span) -> Time {
     let at = session.last_received.saturating_add(keepalive);
     let after = |parts: u64| at.as_ps() % (keepalive.as_ps() / parts).max(1);
@@ -59,7 +60,8 @@ impl Sessions {
                 return self.end(id, if other_mode { End::OtherMode } else { End::NoAnswer });
             }
             Stage::Offered { .. } | Stage::Answered { .. } => return,
-            // The Init is kept: a responder that was not restarted has answered it, and repeats that answer alone.
+            // The Init is kept. A responder that was not restarted has answered it, and repeats its answer only for this
+            // Init.
             Stage::Opening { asks, .. } if !*asks && session.tries >= INIT_TRIES => {
                 *asks = true;
                 session.tries = 0;
@@ -78,7 +80,7 @@ impl Sessions {
         self.set_timer(id, next);
     }
 
-    /// Handles the timer of a connected session, whose peer has mostly sent something since.
+    /// Handles the timer of a connected session. In most cases the peer has sent a packet since the timer was set.
     fn on_silence(&mut self, now: Time, id: SessionId) {
         let (keepalive, idle_timeout) = (self.config.keepalive, self.config.idle_timeout);
         let Some(session) = self.get_mut(id) else { return };
@@ -98,7 +100,7 @@ impl Sessions {
         self.ping(now, id, doubt);
     }
 
-    /// Pings the peer, which must answer until `doubt.until`, and one of a few pings.
+    /// Pings the peer. The session ends if the peer answers none of the pings by `doubt.until`, after at least `MIN_PINGS` pings.
     pub(crate) fn ping(&mut self, now: Time, id: SessionId, doubt: Doubt) {
         let retry = self.config.retry;
         let next = now.saturating_add(backoff(retry, doubt.tries)).min(doubt.until);
@@ -126,7 +128,7 @@ impl Sessions {
             return self.drop(Dropped::UnknownSession);
         };
         if session.stage.asks() && session.id.get() == remote && other_mode {
-            // An answer to our Hello. It ends nothing, since anyone can forge it.
+            // An answer to the Hello of this side. It must not end the session, since anyone can forge it.
             session.other_mode = true;
             return Received::Own;
         }

@@ -25,12 +25,13 @@
 //! responder accepts the ciphers of [`Config::accept_ciphers`] and refuses others by name. The proposal is part of the Noise
 //! transcript, so that an attacker cannot change it in transit.
 //!
-//! The proof is an HMAC under the shared key, so that a peer without the key costs one hash. The cookie is bound into the
-//! Noise transcript, so that an old Init cannot be replayed.
+//! The proof is an HMAC under the shared key, so a handshake packet from a peer without the key costs one hash. The cookie is
+//! bound into the Noise transcript, so an old Init cannot be replayed.
 //!
-//! If the sides have keys of their own ([`KeyRing::of`]), the Init carries the initiator's key, encrypted to the responder's key,
-//! which the initiator must know. Each message then names the credential that combines the shared key with the responder's key. A
-//! table with keys of its own neither opens nor accepts other sessions, so that no message can turn off the proof of these keys.
+//! If the sides have keys of their own ([`KeyRing::of`]), the Init carries the initiator's key, encrypted to the responder's
+//! key. The initiator must therefore know the responder's key. Each message then names the credential that combines the
+//! shared key with the responder's key. A table with keys of its own neither opens nor accepts other sessions, so no message
+//! can turn off the proof of these keys.
 //!
 //! # Packets
 //!
@@ -45,21 +46,21 @@
 //! congestion extension that switches write. A switch's Signal has no guard, since switches hold no key: `apus_wire` gives it a
 //! checksum.
 //!
-//! The CRC-32C covers the numbers and everything that is authenticated in sealed packets. It is combined by exclusive or with the
-//! first four bytes of the handshake's secret for that direction, so that packets of other sessions with the same number are not
-//! accepted.
+//! The CRC-32C covers the numbers and everything that is authenticated in sealed packets. It is combined by exclusive or with
+//! the first four bytes of the handshake's secret for that direction. A packet of another session with the same number is
+//! therefore not accepted.
 //!
-//! `session` is the receiver's number of the session, and `number` the low half of the packet's number in the session. Each
-//! packet of a session has a fresh number, which determines the nonce and the epoch of the key and protects against replays. The
-//! number counts the packets of the session, because a transport packet number is unique only within one direction of one flow,
-//! and all flows share the keys.
+//! `session` is the receiver's number of the session. `number` is the low half of the packet's number in the session. Each
+//! packet of a session has a fresh number, which determines the nonce and the epoch of the key and protects against replays.
+//! The number counts the packets of the session, because a transport packet number is unique only within one direction of one
+//! flow, and all flows share the keys.
 //!
 //! # Loss of the peer
 //!
-//! A silent peer is pinged, and given up after [`Config::idle_timeout`]. A peer that has lost the session, for example by a
-//! restart, answers with an unproven Unknown. The Unknown starts pings, and the session ends only if none of them is answered. A
-//! new handshake from the same address ends the old session once the new session is confirmed. In each case outstanding ops end
-//! as `unknown`.
+//! A silent peer is pinged, and is given up after [`Config::idle_timeout`]. A peer that has lost the session, for example by
+//! a restart, answers with an unproven Unknown. The Unknown starts pings, and the session ends only if none of them is
+//! answered. A new handshake from the same address ends the old session once the new session is confirmed. In each case
+//! outstanding ops end as `unknown`.
 
 mod checksum;
 mod cipher;

@@ -1,13 +1,14 @@
-//! The handshake: Noise pattern NNpsk0 under a shared key alone, IKpsk1 if both sides have keys of their own, by `snow`.
+//! The handshake, by crate `snow`: Noise pattern NNpsk0 under a shared key alone, IKpsk1 if both sides have keys of their
+//! own.
 //!
 //! Rationale: the initiator must prove the shared key in the first message (psk0, psk1). An HMAC under that key proves a packet
 //! before any Diffie-Hellman is computed. Ephemeral keys of both sides give forward secrecy.
 //!
-//! With NNpsk0 the shared key is the identity, so a holder of it can act as either side. With IKpsk1 the initiator must know the
-//! responder's public key before, so that no other member of the group can respond, and sends its own, encrypted. IK has two
-//! messages like NN; XK would need a third before the responder knows its peer; KK would name the initiator in the clear. psk2
-//! (as WireGuard) would prove the shared key to the initiator only: there the responder learns which key to use from the first
-//! message, here from its header.
+//! With NNpsk0 the shared key is the identity, so a holder of the key can act as either side. With IKpsk1 the initiator must
+//! already know the responder's public key, so no other member of the group can respond; it sends its own key encrypted. IK
+//! has two messages like NN. XK would need a third message before the responder knows its peer, and KK would name the
+//! initiator in the clear. psk2 (as in WireGuard) would prove the shared key to the initiator only. In WireGuard the
+//! responder learns from the first message which key to use; here it learns this from the header.
 
 use snow::params::{CipherChoice, DHChoice, HashChoice, NoiseParams};
 use snow::resolvers::{BoxedCryptoResolver, CryptoResolver};
@@ -56,7 +57,7 @@ impl Noise {
         Self::by(primitives, initiator, credential, packet, cookie)
     }
 
-    /// As [`Noise::new`], by these primitives.
+    /// As [`Noise::new`], with these primitives.
     fn by(
         primitives: BoxedCryptoResolver,
         initiator: bool,
@@ -92,7 +93,7 @@ impl Noise {
         state.ok().map(Self)
     }
 
-    /// Returns the next message, with `payload`.
+    /// Returns the next message, which carries `payload`.
     pub(crate) fn write(&mut self, payload: &[u8]) -> Option<Vec<u8>> {
         let mut message = vec![0; payload.len() + NOISE_OVERHEAD + STATIC_BYTES];
         let length = self.0.write_message(payload, &mut message).ok()?;
@@ -108,8 +109,8 @@ impl Noise {
         Some(payload)
     }
 
-    /// Returns the key that the peer has sent or was expected to have; `None` under a shared key alone. After a message has been
-    /// read or written, a secret has been agreed on with it, so that it has no low order.
+    /// Returns the peer's own key, which the peer has sent or was expected to have; `None` under a shared key alone. Once a
+    /// message has been read or written, a secret has been agreed on with the key, so the key does not have low order.
     pub(crate) fn peer(&self) -> Option<PeerKey> {
         self.0.get_remote_static()?.first_chunk().copied().map(PeerKey::agreed)
     }
@@ -126,7 +127,7 @@ impl Noise {
     }
 }
 
-/// Primitives of AWS-LC, with the ephemeral key taken from the caller's randomness.
+/// Primitives of AWS-LC. The ephemeral key comes from the caller's randomness.
 struct Seeded {
     seed: Zeroizing<[u8; 32]>,
 }
@@ -149,12 +150,12 @@ impl CryptoResolver for Seeded {
     }
 }
 
-/// Returns its bytes once: an ephemeral key is drawn once per side.
+/// A random source that returns its bytes once: each side draws one ephemeral key.
 struct Once(Option<Zeroizing<[u8; 32]>>);
 
 impl NoiseRandom for Once {
     fn try_fill_bytes(&mut self, dest: &mut [u8]) -> Result<(), snow::Error> {
-        // Taking the value would leave a copy of it here.
+        // Taking the value out would leave a copy of it here.
         let seed = self.0.as_ref().ok_or(snow::Error::Rng)?;
         if dest.len() != seed.len() {
             return Err(snow::Error::Rng);
@@ -176,7 +177,7 @@ mod tests {
     use crate::session::packet_key::tests::hex;
     use crate::session::ring::KeyRing;
 
-    /// A conversation of cacophony's vectors (an implementation in Haskell), which all have these keys.
+    /// A conversation of cacophony's vectors (cacophony is an implementation in Haskell). All vectors have these keys.
     struct Vector {
         pattern: &'static str,
         messages: [&'static str; 2],
@@ -219,7 +220,8 @@ mod tests {
         (0..digits.len() / 2).map(digit).collect()
     }
 
-    /// The published vectors of cacophony: our way of giving keys and of taking the secrets out must yield their bytes.
+    /// The published vectors of cacophony. The way in which keys are passed in and secrets are taken out here must yield
+    /// their bytes.
     #[test]
     fn cacophony_vectors_of_nnpsk0_and_ikpsk1_25519_aesgcm_sha256() {
         let psk = hex("54686973206973206d7920417573747269616e20706572737065637469766521");

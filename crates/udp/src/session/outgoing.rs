@@ -12,8 +12,8 @@ use super::peer::Peer;
 use super::state::want;
 use super::table::Sessions;
 
-/// Maximum number of queued answers that belong to no session. deviation: no source; an engine sends fewer per step, and
-/// they take about 20 kB.
+/// Maximum number of queued answers that belong to no session. deviation: no source; an engine sends fewer per step, and 256
+/// answers take about 20 kB.
 const MAX_REPLIES: usize = 256;
 
 /// Minimum interval of Unknowns, so that a flood of packets of unknown sessions causes at most 10,000 answers per second,
@@ -44,9 +44,9 @@ impl Sessions {
         !(self.replies.is_empty() && self.outbox.is_empty())
     }
 
-    /// Writes the next packet of the session layer to `out`, for which [`handshake::MAX_HANDSHAKE_BYTES`] suffice. Returns
-    /// its destination and length. A packet that does not fit is dropped. Answers that belong to no session, which strangers
-    /// provoke, and packets of sessions take turns.
+    /// Writes the next packet of the session layer to `out`; [`handshake::MAX_HANDSHAKE_BYTES`] suffice. Returns the
+    /// destination and length of the packet. A packet that does not fit is dropped. Answers that belong to no session, which
+    /// unauthenticated senders can cause, take turns with packets of sessions.
     pub fn poll_transmit(&mut self, now: Time, out: &mut [u8]) -> Option<(Peer, usize)> {
         if core::mem::take(&mut self.replied)
             && let Some(sent) = self.write_any_wanted(now, out)
@@ -62,7 +62,7 @@ impl Sessions {
         self.write_any_wanted(now, out)
     }
 
-    /// Writes a packet of the next session that has one.
+    /// Writes a packet of the next session that has one to send.
     fn write_any_wanted(&mut self, now: Time, out: &mut [u8]) -> Option<(Peer, usize)> {
         while let Some(id) = self.outbox.pop_front() {
             if let Some(sent) = self.write_wanted(now, id, out) {
@@ -127,7 +127,7 @@ impl Sessions {
         }
     }
 
-    /// Answers a handshake packet by another one.
+    /// Answers a handshake packet with another one.
     pub(crate) fn reply_handshake(
         &mut self,
         to: Peer,
@@ -161,7 +161,7 @@ impl Sessions {
         }
     }
 
-    /// Makes a session send a packet, a bit of [`want`].
+    /// Requests that a session sends a packet, given as a bit of [`want`].
     pub(crate) fn want(&mut self, id: SessionId, what: u16) {
         if let Some(session) = self.get_mut(id) {
             let queued = session.wants != 0;

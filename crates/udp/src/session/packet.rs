@@ -1,4 +1,4 @@
-//! The packets of the session layer as bytes. Their kinds are above those of `apus_wire`.
+//! Byte layouts of the packets of the session layer. Their kinds are above those of `apus_wire`.
 //!
 //! ```text
 //! offset size
@@ -20,13 +20,13 @@
 //! Two kinds have other layouts:
 //!
 //! * 0x45 Unknown, 16 bytes: the first 4 as above, session and number of the packet whose session is unknown, and 4 zeros.
-//!   It has no proof. Its mode is that of its sender: 0, or 1 for any cipher. It also answers a Hello of the other mode, with
-//!   the initiator's number and 0.
+//!   It has no proof. Its mode is that of its sender: 0, or 1 for any cipher. An Unknown also answers a Hello of the other mode,
+//!   with the initiator's number and 0.
 //! * 0x46 Control: the first 3 bytes as above, and 1 byte of command (1 ping, 2 pong, 3 close, 4 probe, 5 answer to a probe,
-//!   6 draining, 7 idle, 8 join, 9 challenge, 10 prove, 11 joined), guarded as a data packet is. A probe is filled with zeros up to
-//!   the probed length. Its answer has 2 more bytes, the total length of the probe. Commands 8 to 11 are about a port of their sender or
-//!   receiver (`ports`), whose number is the next byte. 8 random bytes of a challenge follow in 9 and 10, zeros in 8, at least 8, and in 11
-//!   the total length of the join (2 bytes).
+//!   6 draining, 7 idle, 8 join, 9 challenge, 10 prove, 11 joined), guarded like a data packet. A probe is filled with zeros up
+//!   to the probed length. Its answer has 2 more bytes, the total length of the probe. Commands 8 to 11 concern a port of their
+//!   sender or receiver (`ports`), whose number is the next byte. After the number, 9 and 10 have the 8 random bytes of the
+//!   challenge, 8 has at least 8 zeros, and 11 has the total length of the join (2 bytes).
 
 use apus_wire::VERSION;
 
@@ -57,8 +57,8 @@ pub(crate) fn is_own(kind: u8) -> bool {
 pub(crate) const KIND_AT: usize = 2;
 /// Bytes before a control packet's guard.
 pub(crate) const CONTROL_BYTES: usize = 4;
-/// A probe of an address that does not answer (`sys::reach`), which shows by an ICMP error that its port is closed. No packet is as short,
-/// and nobody answers it.
+/// A probe of an address that does not answer (`sys::reach`). If the port there is closed, the probe causes an ICMP error. No
+/// packet is as short as the probe, and no host answers it.
 pub(crate) const REACH_PROBE: [u8; 1] = [0];
 /// Bytes of an Unknown.
 pub(crate) const UNKNOWN_BYTES: usize = 16;
@@ -67,7 +67,7 @@ const COMMON_BYTES: usize = 16;
 const HELLO_PADDING: usize = 32;
 const COOKIE_BYTES: usize = 16;
 
-/// Why the peer may not open a session.
+/// Reason why the peer may not open a session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Refusal {
     /// The table is full.
@@ -110,8 +110,8 @@ pub(crate) struct Handshake<'a> {
 }
 
 impl<'a> Handshake<'a> {
-    /// Reads a packet whose kind is one of the handshake's; `None` if it is not well formed. Nothing
-    /// is proven yet: see [`proven`].
+    /// Reads a packet whose kind is one of the handshake's; `None` if it is not well formed. The packet is not proven yet:
+    /// see [`proven`].
     pub(crate) fn parse(bytes: &'a [u8]) -> Option<Self> {
         let body = bytes.len().checked_sub(MAC_BYTES)?;
         let (common, rest) = bytes[..body].split_first_chunk::<COMMON_BYTES>()?;
@@ -190,13 +190,13 @@ pub(crate) enum Command {
     Draining = 6,
     /// Answers `Draining`: no op of this side is outstanding.
     Idle = 7,
-    /// Asks to accept packets from where it came from.
+    /// Asks to accept packets from the address from which this packet comes.
     Join = 8,
     /// Asks for a proof that a Join came from its sender.
     Challenge = 9,
     /// Answers `Challenge` from the same port.
     Prove = 10,
-    /// Packets are accepted from where the Join came from.
+    /// States that packets from the address of the Join are accepted.
     Joined = 11,
 }
 

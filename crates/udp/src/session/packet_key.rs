@@ -9,7 +9,7 @@ use self::aegis::Aegis128X;
 #[cfg(feature = "aegis")]
 mod aegis;
 
-/// Bytes of the tag of either cipher.
+/// Bytes of the tag, which are the same for each cipher.
 pub(crate) const TAG_BYTES: usize = 16;
 
 /// The key of one epoch and direction.
@@ -51,7 +51,8 @@ impl PacketKey {
         Self::Aegis128X(Aegis128X { short, long, iv })
     }
 
-    /// Encrypts `payload` into `payload_and_tag`, which is as long as both, and authenticates it with `readable`.
+    /// Encrypts `payload` into `payload_and_tag`, whose length is that of payload and tag, and authenticates it with
+    /// `readable`.
     #[inline]
     pub(crate) fn seal(
         &self,
@@ -67,7 +68,7 @@ impl PacketKey {
         }
     }
 
-    /// Opens a packet in place. Returns `false` if it is not authentic; its payload may be overwritten then.
+    /// Opens a packet in place. Returns `false` if it is not authentic; its payload may then have been overwritten.
     #[inline]
     pub(crate) fn open(&self, number: u64, readable: &[u8], payload_and_tag: &mut [u8]) -> bool {
         match self {

@@ -10,8 +10,8 @@ pub struct Peer {
     /// Address of this host to which the peer sends, and from which datagrams to the peer leave. `None` if the socket has a
     /// single address, which the kernel fills in.
     pub local: Option<IpAddr>,
-    /// Number of the port of this host at which datagrams arrive or from which they leave. Port 0 is the one at which the host
-    /// listens; the others are those of [`Config::spreading`](crate::Config::spreading).
+    /// Number of the port of this host at which datagrams arrive or from which they leave. Port 0 is the one at which the
+    /// host listens; the further ports are those of [`Config::spreading`](crate::Config::spreading).
     pub port: u8,
 }
 

@@ -1,4 +1,4 @@
-//! Further ports of a session: source ports of the peer that it has proved, and source ports of this side that the peer has
+//! Further ports of a session: source ports that the peer has proved, and source ports of this side that the peer has
 //! confirmed.
 //!
 //! ```text
@@ -10,9 +10,9 @@
 //! the port is confirmed                            |
 //! ```
 //!
-//! Packets of a session come from the address of its handshake, or from a proven port at the same IP address; all others are
-//! dropped before they cost a cipher, but for Join and Prove from the same IP address. Nothing but answers to packets from a port
-//! is sent to it. A NAT may have changed the port: what counts is where the packets come from.
+//! Packets of a session come from the address of its handshake, or from a proven port at the same IP address. All other
+//! packets are dropped before a cipher is run, except Join and Prove from the same IP address. An unproven port receives only
+//! answers to packets from it. A NAT may have changed the port, so the source address of the received packet counts.
 
 use std::collections::VecDeque;
 
@@ -31,13 +31,13 @@ pub const MAX_PORTS: u16 = 256;
 pub(super) const TOKEN_BYTES: usize = 8;
 /// Bytes of Joined: the port's number, and the length of the Join.
 pub(super) const JOINED_BYTES: usize = 3;
-/// Bytes of Challenge and Prove: the port's number and the token. A Join has at least as many.
+/// Bytes of Challenge and Prove: the port's number and the token. A Join has at least this many bytes.
 pub(super) const PROOF_BYTES: usize = 1 + TOKEN_BYTES;
 
-/// Random bytes that only reach the owner of an address.
+/// Random bytes that reach only the owner of an address.
 type Token = [u8; TOKEN_BYTES];
 
-/// An answer that leaves by the port it was asked at.
+/// An answer that leaves by the port at which the request arrived.
 type Answer = (Peer, Command, [u8; PROOF_BYTES]);
 
 /// A port of the peer.
@@ -51,18 +51,19 @@ struct PeerPort {
 /// The further ports of a session.
 #[derive(Debug, Default)]
 pub(crate) struct Ports {
-    /// Of this side: how many packets of the session may come to, and which of them the peer has confirmed.
+    /// Number of ports of this side at which packets of the session may arrive, and the ports that the peer has confirmed.
     own: u16,
     confirmed: Vec<u8>,
-    /// Of the peer, by number.
+    /// The peer's ports, indexed by number.
     peer: Box<[PeerPort]>,
-    /// The proven ones and their numbers, in ascending order.
+    /// The peer's proven ports (UDP ports) and their numbers, in ascending order.
     proven: Vec<(u16, u8)>,
     answers: VecDeque<Answer>,
 }
 
 impl Ports {
-    /// Removes a port of the peer by number, and whichever has the same address.
+    /// Records that the peer has proved port `number` at UDP port `port`. Removes the earlier entries with this number or UDP
+    /// port.
     fn prove(&mut self, number: u8, port: u16) {
         for (other, known) in (0u8..=u8::MAX).zip(&mut self.peer) {
             if other == number || known.proven == Some(port) {
@@ -102,7 +103,7 @@ impl Session {
             && u16::from(from.port) < own
     }
 
-    /// Returns the address of a port of the peer: that of the handshake if it is not proven.
+    /// Returns the address of a port of the peer. If the port is not proven, this is the address of the handshake.
     pub(super) fn at_port(&self, number: u8) -> Peer {
         let ports = self.ports.as_ref().filter(|_| number > 0);
         let known = ports.and_then(|ports| ports.peer.get(usize::from(number)));
@@ -112,7 +113,7 @@ impl Session {
         peer
     }
 
-    /// Returns where a ping leaves that is sent for the time `tries`: by the first port, then by the confirmed ones in turn.
+    /// Returns the source and destination of ping number `tries`: first the first port, then each confirmed port in turn.
     pub(super) fn pinged_at(&self, tries: u32) -> Peer {
         let confirmed = self.ports.as_ref().map_or(&[][..], |ports| &ports.confirmed);
         let turn = (tries as usize).checked_rem(confirmed.len() + 1).unwrap_or(0);
@@ -155,7 +156,7 @@ impl Sessions {
         self.seal_control(now, id, Command::Join, &payload, packet).is_some()
     }
 
-    /// The peer asks to accept packets from where this came from.
+    /// Handles the peer's request to accept packets from the address from which this packet came.
     pub(super) fn on_join(&mut self, id: SessionId, from: Peer, number: u8, length: usize) {
         let length = length as u16; // datagrams are shorter
         let token = self.random.bytes().and_then(|bytes| bytes.first_chunk().copied());
@@ -181,14 +182,14 @@ impl Sessions {
         self.answer(id, (from, command, payload));
     }
 
-    /// The peer wants to know whether this side is where its packets come from.
+    /// Handles the peer's question whether this side is the source of packets from this address.
     pub(super) fn on_challenge(&mut self, id: SessionId, from: Peer, payload: [u8; PROOF_BYTES]) {
         if payload[0] == from.port {
             self.answer(id, (from, Command::Prove, payload));
         }
     }
 
-    /// The peer proves the address of a port.
+    /// Handles the peer's proof of the address of a port.
     pub(super) fn on_prove(&mut self, id: SessionId, from: Peer, payload: [u8; PROOF_BYTES]) {
         let [number, token @ ..] = payload;
         let Some(ports) = self.get_mut(id).and_then(|session| session.ports.as_mut()) else {
@@ -206,7 +207,7 @@ impl Sessions {
         self.answer(id, (from, Command::Joined, payload));
     }
 
-    /// The peer has confirmed a port of this side.
+    /// Handles the peer's confirmation of a port of this side.
     pub(super) fn on_joined(
         &mut self,
         id: SessionId,

@@ -1,4 +1,4 @@
-//! The primitives of the Noise patterns by AWS-LC: X25519, AES-256-GCM and SHA-256.
+//! The primitives of the Noise patterns, implemented by AWS-LC: X25519, AES-256-GCM and SHA-256.
 //!
 //! AWS-LC overwrites the memory of private keys and ciphers when it frees them (`OPENSSL_free`).
 
@@ -31,8 +31,8 @@ impl X25519 {
         &self.public
     }
 
-    /// Has `with` use the secret that it shares with the holder of a public key. Returns `None` if this is zeros, as with a
-    /// point of low order (RFC 7748 §6.1).
+    /// Calls `with` with the secret that this pair shares with the holder of a public key. Returns `None` if the secret is
+    /// all zeros, as with a point of low order (RFC 7748 §6.1).
     pub(crate) fn agree<R>(&self, public: &[u8], with: impl FnOnce(&[u8]) -> R) -> Option<R> {
         let peer = UnparsedPublicKey::new(&agreement::X25519, public);
         agreement::agree(self.private.as_ref()?, peer, (), |shared| Ok(with(shared))).ok()
@@ -52,7 +52,7 @@ impl Dh for X25519 {
         KEY_BYTES
     }
 
-    /// Without a key that the library accepts, [`Dh::dh`] fails.
+    /// If the library refuses the key, [`Dh::dh`] fails later.
     fn set(&mut self, privkey: &[u8]) {
         *self = Self::new(privkey).unwrap_or_default();
     }
@@ -68,7 +68,7 @@ impl Dh for X25519 {
         &self.public
     }
 
-    /// Empty: only the generation of pairs by `snow` asks for it, which nobody uses.
+    /// Empty: `snow` reads the private key only when it generates key pairs for its caller, a function that is not used here.
     fn privkey(&self) -> &[u8] {
         &[]
     }
@@ -101,7 +101,7 @@ impl Cipher for AesGcm {
         self.0 = UnboundKey::new(&AES_256_GCM, key).ok().map(LessSafeKey::new);
     }
 
-    /// 0 if `out` is too short, or without a key.
+    /// Returns 0 if `out` is too short, or no key is set.
     fn encrypt(&self, number: u64, authtext: &[u8], plaintext: &[u8], out: &mut [u8]) -> usize {
         let length = plaintext.len() + MAX_TAG_LEN;
         let (Some(key), Some(out)) = (&self.0, out.get_mut(..length)) else { return 0 };

@@ -1,8 +1,8 @@
-//! Packets under a session's keys.
+//! Seals and opens packets under a session's keys.
 //!
-//! With each [`Cipher`], every 2^[`EPOCH_PACKETS_LOG2`] packets the key is replaced by one derived from it, and the old one is
-//! wiped. The epoch of a key follows from the packet's number, so that a change of key needs no message and loses no
-//! packet: the receiver has the previous, the current and the next key.
+//! With each [`Cipher`], every 2^[`EPOCH_PACKETS_LOG2`] packets the key is replaced by one derived from it, and the old key
+//! is wiped. The epoch of a key follows from the packet's number, so a change of key needs no message and loses no packet:
+//! the receiver keeps the previous, the current and the next key.
 
 #[cfg(any(test, feature = "worlds"))]
 use std::collections::VecDeque;
@@ -14,11 +14,11 @@ use zeroize::Zeroizing;
 use super::cipher::Cipher;
 use super::packet_key::PacketKey;
 
-/// Number of packets under one key, as log2. For AES-256-GCM: 2^22 packets of 2^16 bytes are 2^34 blocks, which keeps
-/// an adversary's advantage below 2^-60 (RFC 9001, App. B.1: l^2 q^2 / 2^129 with the blocks in all).
-/// AEGIS-128X allows more: its nonces have 16 bytes, and with random ones 2^48 messages are safe under a
-/// key (RFC 10032, "Key and Nonce Selection"); here no nonce occurs twice. Both ciphers use the same count, so that the
-/// epoch follows from a number in one way.
+/// Number of packets under one key, as log2. For AES-256-GCM, 2^22 packets of 2^16 bytes are 2^34 blocks. This keeps an
+/// adversary's advantage below 2^-60 (RFC 9001, App. B.1: l^2 q^2 / 2^129 with the blocks in all). AEGIS-128X allows more:
+/// its nonces have 16 bytes, and with random nonces 2^48 messages are safe under a key (RFC 10032, "Key and Nonce
+/// Selection"); here no nonce occurs twice. Both ciphers use the same count, so that the epoch follows from a number in one
+/// way.
 const EPOCH_PACKETS_LOG2: u32 = 22;
 
 /// Returns the epoch of a packet's number.
@@ -26,13 +26,13 @@ pub(crate) const fn epoch_of(number: u64) -> u64 {
     number >> EPOCH_PACKETS_LOG2
 }
 
-/// The last number that a session may use; 2^62 packets are 100,000 years at a million a second.
+/// Last number that a session may use; 2^62 packets are 100,000 years at a million per second.
 pub(crate) const LAST_NUMBER: u64 = 1 << 62;
 
 /// The secret from which the key of an epoch and the secret of the next one are derived. Wiped when dropped.
 struct EpochSecret(Zeroizing<[u8; 32]>);
 
-/// HKDF's output length.
+/// Output length for HKDF.
 struct Bytes(usize);
 
 impl hkdf::KeyType for Bytes {
@@ -56,7 +56,7 @@ impl EpochSecret {
         Self(self.expand(b"apus next"))
     }
 
-    /// Returns the key of this epoch. Labels differ, so that keys of different ciphers are independent.
+    /// Returns the key of this epoch. The labels differ per cipher, so that keys of different ciphers are independent.
     fn key(&self, cipher: Cipher) -> PacketKey {
         match cipher {
             Cipher::Aes256Gcm => {
@@ -87,10 +87,10 @@ pub(crate) struct Sealer {
     secret: EpochSecret,
     epoch: u64,
     pub(crate) next: u64,
-    /// Of the first epoch's secret.
+    /// Fingerprint of the first epoch's secret.
     #[cfg(any(test, feature = "worlds"))]
     pub(crate) fingerprint: u64,
-    /// Ends of the tags of the packets that were sealed last, and their numbers.
+    /// Last bytes of the tags of the packets that were sealed last, and the packets' numbers.
     #[cfg(any(test, feature = "worlds"))]
     sealed: VecDeque<([u8; 8], u64)>,
 }
@@ -121,7 +121,8 @@ impl Sealer {
         self.epoch
     }
 
-    /// Seals the packet with number [`Self::next_number`], which is thereby used up. `payload_and_tag` is as long as both.
+    /// Seals the packet with number [`Self::next_number`], and uses up that number. `payload_and_tag` has the length of
+    /// payload and tag.
     #[inline]
     pub(crate) fn seal(&mut self, readable: &[u8], payload: &[u8], payload_and_tag: &mut [u8]) {
         let number = self.take_number();
@@ -133,13 +134,13 @@ impl Sealer {
         }
     }
 
-    /// Returns the number of a packet that was sealed lately, by the end of its tag.
+    /// Returns the number of a recently sealed packet, found by the end of its tag.
     #[cfg(any(test, feature = "worlds"))]
     pub(crate) fn number_of(&self, end: &[u8; 8]) -> Option<u64> {
         self.sealed.iter().find(|(sealed, _)| sealed == end).map(|(_, number)| *number)
     }
 
-    /// Uses up the next number, and changes to the key of its epoch.
+    /// Uses up the next number, and changes to the key of that number's epoch.
     #[inline]
     fn take_number(&mut self) -> u64 {
         let number = self.next;
@@ -186,8 +187,8 @@ impl Opener {
         self.epoch
     }
 
-    /// Opens a packet in place. Returns `false` if it is not authentic; its payload may be overwritten then, and nothing else
-    /// has changed.
+    /// Opens a packet in place. Returns `false` if it is not authentic. Its payload may then have been overwritten, but
+    /// nothing else has changed.
     #[inline]
     pub(crate) fn open(
         &mut self,
@@ -205,7 +206,7 @@ impl Opener {
         if epoch != self.epoch + 1 || !self.next.open(number, readable, payload_and_tag) {
             return false;
         }
-        // The peer has changed its key. The old one is kept for reordered packets.
+        // The peer has changed its key. The old key is kept for reordered packets.
         let secret = self.next_secret.next();
         let present = core::mem::replace(&mut self.next, secret.key(self.cipher));
         self.before = Some(core::mem::replace(&mut self.present, present));
@@ -257,7 +258,7 @@ mod tests {
         assert_eq!(*okm, expected);
     }
 
-    /// With payloads on both sides of the length at which AEGIS-128X changes its degree.
+    /// Uses payloads on both sides of the length at which AEGIS-128X changes its degree.
     #[test]
     fn nothing_passes_under_another_number_header_or_tag() {
         for (cipher, length) in Cipher::available().flat_map(|c| [(c, 11), (c, 300)]) {
@@ -321,7 +322,7 @@ mod tests {
         }
     }
 
-    /// Of the packets of six epochs, one each.
+    /// Tests one packet of each of six epochs.
     #[test]
     fn a_receiver_opens_the_next_epoch_and_the_one_before_and_no_other() {
         for cipher in Cipher::available() {

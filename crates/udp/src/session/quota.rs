@@ -1,4 +1,4 @@
-//! What one key may occupy: sessions, unfinished handshakes, and handshakes per second.
+//! Limits per key: sessions, unfinished handshakes, and handshakes per second.
 
 use std::collections::BTreeMap;
 use std::iter;
@@ -17,14 +17,15 @@ pub enum Principal {
     Key(KeyId),
     /// A listed peer with a key of its own.
     Peer(PeerKey),
-    /// A peer with a key of its own that the key ring does not list. A holder of a shared key can create any number of such keys.
+    /// A peer with a key of its own that the key ring does not list. A holder of a shared key can create any number of such
+    /// keys.
     Unlisted(PeerKey),
     /// All peers that the key ring does not list, together.
     AllUnlisted,
 }
 
 impl Principal {
-    /// Returns the holders of the quotas that a session of this one counts for.
+    /// Returns the quota holders for which a session of this peer counts.
     pub(crate) fn holders(self) -> impl Iterator<Item = Self> {
         let all = matches!(self, Self::Unlisted(_)).then_some(Self::AllUnlisted);
         iter::once(self).chain(all)
@@ -38,8 +39,8 @@ impl Principal {
         }
     }
 
-    /// Returns who has the share of a peer at this address. A key that is not listed is no peer here: another one would be a way to
-    /// another share.
+    /// Returns the source whose share a peer at this address uses. For an unlisted key this is the address: otherwise the
+    /// peer could obtain another share with another key.
     pub(crate) fn source(self, address: IpAddr) -> Source {
         match self {
             Self::Peer(key) => Source::Peer(key),
@@ -48,17 +49,20 @@ impl Principal {
     }
 }
 
-/// Handshakes that may follow each other at once, in handshakes per second by [`Config::handshake_rate`]: a quarter.
+/// Divisor of [`Config::handshake_rate`] for the number of handshakes that may follow each other at once: a quarter of the
+/// rate.
 const BURST_PARTS: u64 = 4;
-/// Handshakes per second from all addresses together, in those from one address. deviation: no source; 18 % of a core at 175 us
-/// for a handshake with the default rate.
+/// Maximum rate of handshakes from all addresses together, in multiples of the rate of one address. deviation: no source;
+/// 18 % of a core at 175 us for a handshake with the default rate.
 const TOTAL: u64 = 4;
-/// Handshakes of its address for which one counts that is refused by its key: of a peer that is not listed, or beyond the rate of its
-/// key. The Diffie-Hellman of such a handshake is computed before the key is known, so that a peer with several addresses would use
-/// up the rate of all together. deviation: no source; 64 addresses are needed for that then.
+/// Weight of a handshake that is refused because of its key, in handshakes of its address. This applies to an unlisted peer,
+/// and to a peer beyond the rate of its key. The Diffie-Hellman of such a handshake is computed before the key is known.
+/// Without the weight, a peer with several addresses could use up the rate of all addresses together. deviation: no source;
+/// with this weight a peer needs 64 addresses for that.
 const REFUSED_WEIGHT: u64 = 16;
-/// Maximum number of sources that are remembered. Rationale: a source is remembered for at most a quarter of a second after
-/// its last handshake, in which the limit of all together admits a quarter of this number with the default rate.
+/// Maximum number of sources that are remembered. Rationale: with the default rate, a source is remembered for less than a
+/// third of a second after its last handshake. In that time the limit of all sources together admits less than a third of
+/// this number.
 const MAX_SOURCES: usize = 4096;
 
 /// A peer whose rate of handshakes is limited, and which has a share of the engine.
@@ -82,19 +86,20 @@ struct Usage {
     pending: u32,
 }
 
-/// What keys occupy.
+/// Usage of each quota, and the rates of handshakes.
 #[derive(Debug, Default)]
 pub(crate) struct Quotas {
     /// Sessions that peers opened, pending ones included.
     usage: BTreeMap<Principal, Usage>,
-    /// When a source has used up nothing any more (the theoretical arrival time of the generic cell rate algorithm, ITU-T I.371).
+    /// Time at which the rate limit of a source is unused again (the theoretical arrival time of the generic cell rate
+    /// algorithm, ITU-T I.371).
     rates: BTreeMap<Source, Time>,
-    /// When all sources together have used up nothing any more.
+    /// The same time for the limit of all sources together.
     total: Time,
 }
 
 impl Quotas {
-    /// Counts a handshake from this address, which costs a Diffie-Hellman computation. Returns `false` if it is one too many.
+    /// Counts a handshake from this address, which costs a Diffie-Hellman computation. Returns `false` if it exceeds a limit.
     pub(crate) fn admit_address(&mut self, now: Time, from: IpAddr, config: &Config) -> bool {
         let rate = u64::from(config.handshake_rate);
         let (rate_of_all, at_once) = of_all_addresses(config);
@@ -106,13 +111,13 @@ impl Quotas {
         }
     }
 
-    /// Counts an admitted handshake of this address with the weight of one that its key has refused.
+    /// Adds to an admitted handshake of this address the weight of a handshake that its key refused.
     pub(crate) fn count_refused(&mut self, now: Time, from: IpAddr, config: &Config) {
         let at = self.rates.entry(source(from)).or_insert(now);
         *at = (*at).max(now) + interval(config.handshake_rate.into()) * (REFUSED_WEIGHT - 1);
     }
 
-    /// Counts a handshake of this peer, which has proved its key.
+    /// Counts a handshake of this peer, which has proved its key. Returns `false` if it exceeds the limit.
     pub(crate) fn admit_peer(&mut self, now: Time, peer: PeerKey, config: &Config) -> bool {
         self.admit(now, Source::Peer(peer), u64::from(config.handshake_rate))
     }
@@ -133,7 +138,8 @@ impl Quotas {
         admitted
     }
 
-    /// Returns `true` if another session of this key is within its quotas. It replaces a session of `replaced`, if there is one.
+    /// Returns `true` if another session of this key is within its quotas. The new session replaces a session of `replaced`,
+    /// if given.
     pub(crate) fn has_room(
         &self,
         who: Principal,
@@ -183,13 +189,13 @@ impl Quotas {
     }
 }
 
-/// Returns what all unlisted peers together may have of a limit: three quarters. The rest is room for listed peers. deviation: no
-/// source; a listed key has a quarter by default.
+/// Returns the part of a limit that all unlisted peers together may use: three quarters. The rest is reserved for listed
+/// peers. deviation: no source; a listed key has a quarter by default.
 pub(crate) fn of_unlisted(all: u32) -> u32 {
     (all - all.div_ceil(4)).max(1)
 }
 
-/// Returns how many handshakes may come from all addresses together: per second, and at once.
+/// Returns the number of handshakes that may come from all addresses together: per second, and at once.
 pub(super) fn of_all_addresses(config: &Config) -> (u64, u64) {
     let rate = u64::from(config.handshake_rate) * TOTAL;
     (rate, (rate / BURST_PARTS).max(1))
@@ -240,13 +246,14 @@ mod tests {
         assert_eq!(admitted(500, "2001:db8::1"), 10);
         assert_eq!(admitted(500, "2001:db8::ffff:1"), 0, "of the same host");
         assert_eq!(admitted(500, "2001:db8:0:1::1"), 10);
-        // All together: 160 per second, and a burst of 40 and one.
+        // All together: 160 per second, and a burst of 40 plus 1.
         let all: usize = (0..100).map(|n| admitted(2_000, &format!("10.0.1.{n}"))).sum();
         assert_eq!(all, 41);
     }
 
-    /// Twenty addresses of a peer ask 40 times a second each. The key is admitted 40 times per second; a refused handshake
-    /// counts 16 times, and each address has at most 2.5 of them per second: the 160 of all together are never used up.
+    /// Twenty addresses of a peer each request 40 sessions per second. The key is admitted 40 times per second. A refused
+    /// handshake counts 16 times, so each address gets at most 2.5 of them per second: the limit of 160 for all together is
+    /// never used up.
     #[test]
     fn a_peer_with_many_addresses_leaves_others_the_rate_of_all_together() {
         let config = Config { handshake_rate: 40, ..Config::default() };

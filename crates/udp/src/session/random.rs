@@ -9,7 +9,7 @@ use zeroize::Zeroizing;
 #[derive(Debug)]
 pub enum Randomness {
     /// The system's generator (getrandom(2)), called for each value, such as an ephemeral key or the secret of the cookies. A
-    /// copy of the memory therefore reveals no keys of earlier or later sessions.
+    /// copy of the process's memory therefore reveals no keys of earlier or later sessions.
     System,
     /// A seed: block n is HMAC-SHA256(seed, n), a PRF in counter mode (NIST SP 800-108, §4.1). For repeatable tests: the seed
     /// determines all keys.
@@ -20,7 +20,7 @@ pub enum Randomness {
 pub(crate) fn system() -> io::Result<Zeroizing<[u8; 32]>> {
     let mut bytes = Zeroizing::new([0; 32]);
     let given = rustix::rand::getrandom(&mut bytes[..], rustix::rand::GetRandomFlags::empty())?;
-    // Up to 256 bytes are returned whole, without interruption by signals (getrandom(2)).
+    // The kernel returns up to 256 bytes as a whole, without interruption by signals (getrandom(2)).
     if given == bytes.len() { Ok(bytes) } else { Err(io::ErrorKind::UnexpectedEof.into()) }
 }
 

@@ -1,6 +1,6 @@
-//! Rings of keys: what a host proves to its peers, and whom it takes for what.
+//! Key rings: the keys that a host proves to its peers, and the peers that it accepts.
 //!
-//! A key file is text. Lines that are empty or begin with `#` are skipped. The others are
+//! A key file is text. Lines that are empty or begin with `#` are skipped. The other lines are
 //!
 //! ```text
 //! apus-key-1 SECRET          a key that a group of hosts shares
@@ -10,8 +10,8 @@
 //!
 //! A secret or public key has 32 bytes and is written as 64 hexadecimal digits. If there is a line `apus-self-1`, every
 //! session proves the keys of both sides in addition to a shared key, and only the listed peers may open sessions
-//! ([`Config::accept_unlisted`](super::Config::accept_unlisted)). The word `retired` before a line keeps open sessions, but
-//! opens no more under this key.
+//! ([`Config::accept_unlisted`](super::Config::accept_unlisted)). If the word `retired` precedes a line, open sessions under
+//! this key continue, but no more are opened.
 
 use std::fmt::Write;
 use std::sync::Arc;
@@ -30,7 +30,7 @@ const RETIRED: &str = "retired";
 /// deviation: no source; a thousand groups of peers are many.
 pub const MAX_KEYS: usize = 1024;
 
-/// Maximum number of credentials: each shared key with each own pair and peer. Rationale: each takes some 300 bytes.
+/// Maximum number of credentials: each shared key with each own pair and peer. Rationale: each takes about 300 bytes.
 const MAX_CREDENTIALS: usize = 16_384;
 
 /// Maximum length of a peer's name.
@@ -163,12 +163,12 @@ impl KeyRing {
     /// If no shared key is in use, there are too many entries, a key or name occurs twice, a name is invalid, or there are keys
     /// of hosts but no key pair of this host is in use.
     pub fn of(entries: impl IntoIterator<Item = Entry>) -> Result<Self, KeyError> {
-        // Full capacity at once: growing would leave copies of secrets in memory.
+        // Full capacity at once: if the vectors grew, copies of secrets would remain in memory.
         let mut shared = Vec::with_capacity(MAX_KEYS);
         let mut own = Vec::with_capacity(MAX_KEYS);
         let mut peers = Vec::<Listed>::new();
         for Entry { key, retired } in entries {
-            // Beyond their capacity the vectors would grow, and leave copies of secrets in memory.
+            // Beyond their capacity the vectors would grow and leave copies of secrets in memory.
             let of_its_kind = match &key {
                 EntryKey::Shared(_) => shared.len(),
                 EntryKey::Own(..) => own.len(),
@@ -220,7 +220,7 @@ impl KeyRing {
             return Err(KeyError::Twice(two[0].id));
         }
         peers.sort_unstable_by_key(|peer| peer.key);
-        // The pairs stay where they are, and are wiped there.
+        // The original pairs stay in place and are wiped there.
         let own = own.iter().map(|(name, pair, _)| (pair.public(), name.clone())).collect();
         Ok(Self(Arc::new(Inner { credentials, order, own, peers, insecure: false })))
     }
@@ -239,7 +239,7 @@ impl KeyRing {
     /// # Errors
     /// If a line is invalid (the first such line), or [`KeyRing::of`] refuses the entries.
     pub fn parse(text: &str) -> Result<Self, KeyError> {
-        // Clones are moved, and the entries are wiped where they are.
+        // Clones are moved; the entries are wiped in place.
         Self::of(entries(text)?.iter().cloned())
     }
 
@@ -303,7 +303,7 @@ impl KeyRing {
         ordered().find(is_it).map(|c| c.id).ok_or_else(|| PeerNameError::Unknown(name.to_owned()))
     }
 
-    /// Returns whether a copy of the ring is left.
+    /// Returns a function that returns `true` while a copy of the ring exists.
     #[cfg(test)]
     pub(crate) fn watch(&self) -> impl Fn() -> bool + use<> {
         let inner = Arc::downgrade(&self.0);

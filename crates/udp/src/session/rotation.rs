@@ -1,7 +1,7 @@
-//! Replacement of the ring of keys while sessions are open.
+//! Replacement of the key ring while sessions are open.
 //!
-//! A key is replaced without the end of a connection in three steps: add the new one to the rings of all hosts, retire the old
-//! one, so that new sessions use the new one, and remove it when its sessions have ended.
+//! A key is replaced in three steps, without ending connections. First, add the new key to the rings of all hosts. Second,
+//! retire the old key, so that new sessions use the new one. Third, remove the old key when its sessions have ended.
 
 use apus_units::Time;
 
@@ -11,8 +11,8 @@ use super::state::{Session, Stage};
 use super::table::Sessions;
 
 impl Sessions {
-    /// Replaces the ring of keys. Sessions under keys of both rings continue, retired ones included. Sessions under removed keys
-    /// are closed, their peers are told, and [`Event::Ended`] follows for each.
+    /// Replaces the key ring. Sessions whose keys are in both rings continue, also under retired keys. Sessions whose keys
+    /// were removed are closed, their peers are told, and [`Event::Ended`] follows for each.
     ///
     /// # Errors
     /// If one of the rings is the insecure mode and the other is not: a table does not change its mode.
@@ -34,7 +34,7 @@ impl Sessions {
         Ok(())
     }
 
-    /// Counts each session for whom the ring lists now.
+    /// Counts each session for its quota holder according to the new ring.
     fn count_again(&mut self) {
         let changed = |session: &Session| {
             let before = session.charged?;

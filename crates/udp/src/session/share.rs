@@ -1,15 +1,16 @@
-//! What each peer may cost an engine that is overloaded.
+//! Shares: the work that each peer may cause at an overloaded engine.
 //!
-//! The kernel hands over datagrams in the order in which they came. Without shares, a peer whose valid packets are more than the
-//! engine can handle would make the packets of all others wait, and then be lost. Therefore, once datagrams have waited long and the
-//! socket was never empty for [`WATCHED`] rounds, each peer has a share of the work: packets beyond it are dropped before they cost a
-//! cipher. The share adapts as in Approximate Fair Dropping (Pan, Breslau, Prabhakar and Shenker, SIGCOMM CCR 33(2), 2003):
-//! while datagrams still wait it falls, down to the engine's work divided by the number of peers; while they do not it rises, so that
-//! a peer may use what the others leave. So who needs less than an equal part loses nothing.
+//! The kernel delivers datagrams in the order of their arrival. Without shares, a peer that sends more valid packets than the
+//! engine can handle would delay the packets of all other peers, until those are lost too. Shares apply once datagrams have
+//! waited for long, and the socket was never empty, for [`WATCHED`] rounds. Each peer then has a share of the work, and
+//! packets beyond the share are dropped before a cipher is run. The share adapts as in Approximate Fair Dropping (Pan,
+//! Breslau, Prabhakar and Shenker, SIGCOMM CCR 33(2), 2003). While datagrams still wait, the share falls, down to the
+//! engine's work divided by the number of peers. While they do not wait, it rises, so that a peer may use the capacity that
+//! the other peers leave. A peer that needs less than an equal part therefore loses nothing.
 //!
-//! Work is counted for packets that are authentic, received or sent, and for the keys that they replace, so that nobody spends the
-//! share of another. A peer is known by its own key, or by its IP address (the /64 of IPv6) if sessions prove a shared key alone, or
-//! the ring does not list its key.
+//! Work is counted for authentic packets, received or sent, and for the key changes that they cause. No sender can therefore
+//! use up the share of another. A peer is identified by its own key. If sessions prove a shared key alone, or the ring does
+//! not list the peer's key, the peer is identified by its IP address (the /64 of IPv6).
 
 use std::collections::BTreeMap;
 
@@ -18,35 +19,38 @@ use slab::Slab;
 
 use super::quota::Source;
 
-/// The time for which shares are counted. deviation: no source; some 300 packets of one engine.
+/// Length of a round, in which work is counted. deviation: no source; about 300 packets of one engine.
 const ROUND: Span = Span::from_ms(1);
-/// Wait of datagrams above which the engine may be overloaded. Rationale: a few times the delay that Swift leaves at an endpoint.
-/// CoDel (RFC 8289 §4.2) has the same rule, the smallest wait of an interval, with 5 ms for the Internet. deviation: no source.
+/// Waiting time of datagrams above which the engine may be overloaded. Rationale: a few times the delay that Swift leaves at
+/// an endpoint. CoDel (RFC 8289 §4.2) has the same rule, the smallest waiting time of an interval, with 5 ms for the
+/// Internet. deviation: no source.
 const LONG: Span = Span::from_us(250);
-/// Wait of datagrams below which shares rise. deviation: no source.
+/// Waiting time of datagrams up to which shares rise. deviation: no source.
 const SHORT: Span = Span::from_us(100);
-/// Rounds in a row that are late before shares are enforced. deviation: no source; an engine that was descheduled for some
-/// milliseconds catches up meanwhile.
+/// Number of consecutive late rounds before shares are enforced. deviation: no source; an engine that was descheduled for a
+/// few milliseconds catches up in this time.
 const WATCHED: u32 = 10;
-/// Rounds without a drop after which shares are no longer enforced. deviation: no source.
+/// Number of rounds without a drop after which shares are no longer enforced. deviation: no source.
 const QUIET: u32 = 100;
-/// Rounds of its share that a peer may save for a burst. deviation: no source; 4 ms.
+/// Number of rounds whose share a peer may save for a burst. deviation: no source; 4 ms.
 const SAVED: i64 = 4;
-/// Rounds in which a peer counts after it was last seen: at least this many, at most twice as many.
+/// Number of rounds for which a peer is counted after its last packet: at least this many, at most twice as many.
 const WINDOW: u32 = 8;
-/// Bytes that take as long as a packet without any. Rationale: system calls, header and transport take about a microsecond,
-/// as long as sealing or opening some 9000 B with a copy (docs/security.md). deviation: rounded down to a power of two.
+/// Cost of a packet without payload, in bytes of payload that take as long. Rationale: system calls, header and transport
+/// take about a microsecond, as long as sealing or opening about 9000 B with a copy (docs/security.md). deviation: rounded
+/// down to a power of two.
 const PACKET: i64 = 8192;
-/// Bytes that take as long as another key in one direction: three or four HKDF expansions and the setup of a cipher take 1.2 to 1.4 us
-/// (`cargo bench -p apus-udp --bench session -- answer`). A peer may replace its key with each packet, and this host follows with its
-/// answers. Who replaces it by count and age, as Apus does, pays next to nothing. deviation: rounded up to a whole [`PACKET`].
+/// Cost of a key change in one direction, in bytes of payload that take as long. Three or four HKDF expansions and the setup
+/// of a cipher take 1.2 to 1.4 us (`cargo bench -p apus-udp --bench session -- answer`). A peer may replace its key with each
+/// packet, and this host follows with its answers. A peer that replaces it by count and age, as Apus does, pays next to
+/// nothing. deviation: rounded up to a whole [`PACKET`].
 const NEW_KEY: i64 = 2 * PACKET;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Phase {
     /// The engine keeps up.
     Calm,
-    /// Datagrams waited long. The value is the number of such rounds in a row.
+    /// Datagrams waited for long. The value is the number of such rounds in a row.
     Late(u32),
     /// Shares are enforced. The value is the number of rounds in a row without a drop.
     Enforced(u32),
@@ -57,10 +61,10 @@ enum Phase {
 struct Account {
     holder: Source,
     sessions: u32,
-    /// What it may still cost, and the round in which that was counted last.
+    /// The work that the peer may still cause, and the round in which this was last updated.
     credit: i64,
     round: u32,
-    /// The window in which it was seen last.
+    /// The window (of [`WINDOW`] rounds) in which work was last counted for the peer.
     window: u32,
 }
 
@@ -72,17 +76,17 @@ pub(crate) struct Shares {
     phase: Phase,
     round: u32,
     began: Time,
-    /// The smallest wait of this round at each of the engine's ports that had datagrams: a flood at one of them makes none wait at
-    /// another.
+    /// The smallest waiting time of this round at each of the engine's ports that had datagrams. Ports are separate, because
+    /// a flood at one port does not delay datagrams at another.
     waits: Vec<(u8, Span)>,
-    /// Whether no port had datagrams left at some time of this round.
+    /// Whether all ports were empty at some time of this round.
     emptied: bool,
-    /// The work of this round, and of a late one on average.
+    /// The work of this round, and the average work of a late round.
     spent: i64,
     capacity: i64,
     /// The share of a peer per round.
     share: i64,
-    /// Peers seen in this window, and in the one before.
+    /// Number of peers seen in this window, and in the previous one.
     seen: [i64; 2],
     dropped: bool,
 }
@@ -111,7 +115,7 @@ impl Shares {
     pub(crate) fn open(&mut self, holder: Source) -> usize {
         let (accounts, share, round) = (&mut self.accounts, self.share, self.round);
         let place = *self.places.entry(holder).or_insert_with(|| {
-            // Without savings: another session, or another key, is no way to more than a share.
+            // A new account starts without savings, so that another session or another key gives no more than a share.
             accounts.insert(Account { holder, sessions: 0, credit: share, round, window: 0 })
         });
         self.accounts[place].sessions += 1;
@@ -128,14 +132,14 @@ impl Shares {
         }
     }
 
-    /// Returns `true` unless the engine keeps up.
+    /// Returns `true` if work must be counted, that is, unless the engine keeps up.
     #[inline]
     pub(crate) fn counts(&self) -> bool {
         self.phase != Phase::Calm
     }
 
-    /// The engine has polled its sockets, and found a datagram at one of its ports that had waited for this time. `empty` says that
-    /// none is left at any.
+    /// Records that the engine has polled its sockets. The oldest datagram found at `port` had waited for the time `waited`.
+    /// `empty` states that no port has datagrams left.
     #[inline]
     pub(crate) fn on_poll(&mut self, now: Time, (port, waited): (u8, Span), empty: bool) {
         let waited = if empty { Span::ZERO } else { waited };
@@ -146,7 +150,7 @@ impl Shares {
                 self.begin_round();
                 self.waits.push((port, waited));
                 (self.spent, self.capacity, self.seen, self.dropped) = (0, 0, [0; 2], false);
-                // No account has been seen in this window.
+                // Start a new window, in which no account has been seen yet.
                 self.round = (self.round / WINDOW + 2) * WINDOW;
             }
             Phase::Late(_) | Phase::Enforced(_) => {
@@ -167,7 +171,7 @@ impl Shares {
             return;
         }
         let rounds = (passed.as_ps() / ROUND.as_ps()).min(u64::from(QUIET)) as u32;
-        // An engine that was not polled for long was not busy.
+        // An engine that was not polled for a long time was not busy.
         let kept_up = self.emptied || rounds > WINDOW;
         let longest = self.waits.iter().map(|(_, wait)| *wait).max();
         let wait = longest.filter(|_| !kept_up).unwrap_or(Span::ZERO);
@@ -186,7 +190,7 @@ impl Shares {
             Phase::Late(_) | Phase::Calm => Phase::Calm,
             Phase::Enforced(quiet) => {
                 if wait > SHORT {
-                    // Shares limit `spent`: less of it does not show that the engine can do less.
+                    // Shares limit `spent`. A smaller value does not show that the engine can do less.
                     self.capacity = self.capacity.max(self.capacity + (spent - self.capacity) / 8);
                     let least = (self.capacity / active).max(PACKET);
                     self.share = (self.share - self.share / 4).max(least);
@@ -217,7 +221,7 @@ impl Shares {
         let (round, share) = (self.round, self.share);
         let Some(account) = self.accounts.get_mut(place) else { return true };
         if !matches!(self.phase, Phase::Enforced(_)) {
-            // Who is late when shares begin has saved nothing.
+            // A peer that causes work before shares are enforced has no savings when they begin.
             (account.credit, account.round) = (share, round);
             return true;
         }
@@ -236,7 +240,7 @@ impl Shares {
         self.spend(place, PACKET + bytes as i64); // at most 64 KiB
     }
 
-    /// Counts the work for another key of this account, in one direction. Call it only if [`Shares::counts`].
+    /// Counts the work for a key change of this account, in one direction. Call it only if [`Shares::counts`].
     #[cold]
     pub(crate) fn charge_new_key(&mut self, place: usize) {
         self.spend(place, NEW_KEY);
@@ -254,7 +258,7 @@ impl Shares {
         }
     }
 
-    /// Returns the work of this round, in packets without bytes.
+    /// Returns the work of this round, in packets without payload.
     #[cfg(test)]
     pub(crate) fn packets_spent(&self) -> i64 {
         self.spent / PACKET
@@ -279,9 +283,9 @@ mod tests {
         shares: Shares,
         now: Time,
         places: Vec<usize>,
-        /// The peers of the packets that wait, each with its arrival.
+        /// The waiting packets: the peer and the arrival time of each.
         socket: VecDeque<(usize, Time)>,
-        /// Until when the engine is busy.
+        /// Time until which the engine is busy.
         busy: Time,
     }
 
@@ -297,7 +301,7 @@ mod tests {
             Self { shares, now: Time::ZERO, places, socket: VecDeque::new(), busy: Time::ZERO }
         }
 
-        /// Returns the packets of each peer that are handled, and those that are dropped, in this number of rounds.
+        /// Returns the number of packets of each peer that are handled, and that are dropped, in this number of rounds.
         fn run(&mut self, rounds: u32, wants: &[f64]) -> [Vec<u32>; 2] {
             let mut ends = [vec![0; wants.len()], vec![0; wants.len()]];
             let mut owed = vec![0.0; wants.len()];
@@ -337,7 +341,7 @@ mod tests {
         assert!(!engine.shares.counts());
     }
 
-    /// Max-min fairness: two peers need 10 and 20 of 100, and the third gets the rest.
+    /// Max-min fairness: two peers need 10 and 20 of 100 packets, and the third gets the rest.
     #[test]
     fn a_greedy_peer_gets_what_the_others_leave_and_they_lose_nothing() {
         let mut engine = Engine::new(3);
@@ -345,9 +349,9 @@ mod tests {
         let [handled, dropped] = engine.run(400, &[10.0, 20.0, 500.0]);
         assert_eq!(dropped[..2], [0, 0]);
         assert!((3990..=4010).contains(&handled[0]), "{handled:?}");
-        // 70 of 100 without the time for drops; the share falls and rises around that.
+        // 70 of 100 packets, less the time for drops. The share falls and rises around that value.
         assert!((18_000..=28_000).contains(&handled[2]), "{handled:?}");
-        // Without it, shares end.
+        // Without the greedy peer, shares end.
         engine.run(200, &[10.0, 20.0, 0.0]);
         assert!(!engine.shares.counts());
     }
@@ -365,8 +369,8 @@ mod tests {
         assert!(handled[0] >= 9_500, "{handled:?}");
     }
 
-    /// Datagrams that cost no share, such as forged ones, keep the engine late. A peer has its equal part of what the engine did
-    /// before shares were enforced: 55 of 110 packets per round.
+    /// Datagrams that cost no share, such as forged ones, keep the engine late. A peer then has an equal part of the work
+    /// that the engine did before shares were enforced: 55 of 110 packets per round.
     #[test]
     fn shares_do_not_fall_below_equal_parts_though_they_do_not_end_the_overload() {
         let mut shares = Shares::default();
@@ -386,7 +390,7 @@ mod tests {
             }
             now += ROUND;
             shares.on_poll(now, (0, Span::from_ms(1)), false);
-            // Nothing waits at another port.
+            // No datagram waits at another port.
             shares.on_poll(now, (1, Span::ZERO), false);
         }
         assert_eq!(handled[0], 1000);

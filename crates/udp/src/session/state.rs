@@ -18,8 +18,8 @@ use super::window::Accepted;
 pub(crate) enum Stage {
     /// Opened here: requests a cookie.
     Asking,
-    /// Opened here: has sent its Init, which is kept to be repeated, and waits for the Response. `asks`: requests a cookie again,
-    /// since the responder may have been restarted.
+    /// Opened here: has sent its Init, which is kept for repetition, and waits for the Response. If `asks` is set, it
+    /// requests a cookie again, since the responder may have been restarted.
     Opening { noise: Noise, message: Vec<u8>, cookie: Cookie, asks: bool },
     /// Opened here: has its keys, and waits for the responder's first packet under them.
     Confirming,
@@ -45,7 +45,7 @@ impl Stage {
     }
 }
 
-/// Packets that a session has to send, as bits.
+/// Packets that a session has to send, one bit each.
 pub(crate) mod want {
     pub(crate) const HELLO: u16 = 1;
     pub(crate) const INIT: u16 = 2;
@@ -58,12 +58,12 @@ pub(crate) mod want {
     pub(crate) const PORTS: u16 = 256;
 }
 
-/// Doubt whether the peer still has the session: it is pinged.
+/// Doubt whether the peer still has the session. The peer is pinged meanwhile.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Doubt {
-    /// When the session is given up without an answer.
+    /// Time at which the session is given up if no answer arrives.
     pub(crate) until: Time,
-    /// The reason of its end then.
+    /// Reason for the end of the session in that case.
     pub(crate) reason: End,
     /// Number of pings sent.
     pub(crate) tries: u32,
@@ -73,18 +73,18 @@ pub(crate) struct Doubt {
 pub(crate) struct Session {
     pub(crate) id: SessionId,
     pub(crate) peer: Peer,
-    /// Ports beside the ones of the handshake, if the session uses some.
+    /// Further ports in addition to the ports of the handshake, if the session uses any.
     pub(crate) ports: Option<Box<Ports>>,
-    /// Where the last ping came from.
+    /// Local source and destination of the last ping.
     pub(crate) pinged_from: Peer,
     pub(crate) key: KeyId,
-    /// The keys of peer and this side, if they have some. That of the peer is proved once the session is connected, or
-    /// offered to this side.
+    /// Own key of the peer, and own key of this side, if both sides have one. The peer's key is proved once the session is
+    /// connected, or is offered to this side.
     pub(crate) identity: Option<PeerKey>,
     pub(crate) own: Option<PeerKey>,
-    /// Whose quota it counts for, if the peer opened it.
+    /// Holder whose quota the session counts for, if the peer opened it.
     pub(crate) charged: Option<Principal>,
-    /// The account of its peer, once its secrets are known ([`Shares`](super::share::Shares)).
+    /// The account of the session's peer, once the secrets are known ([`Shares`](super::share::Shares)).
     pub(crate) account: Option<usize>,
     /// The protection that its initiator proposed.
     pub(crate) mode: Mode,
@@ -106,11 +106,11 @@ pub(crate) struct Session {
     pub(crate) since: Time,
     pub(crate) last_received: Time,
     pub(crate) doubt: Option<Doubt>,
-    /// How often the current packet of the handshake was sent.
+    /// Number of times that the current packet of the handshake was sent.
     pub(crate) tries: u32,
     /// Packets to send, bits of [`want`].
     pub(crate) wants: u16,
-    /// When the timer of this session is due.
+    /// Time at which the timer of this session is due.
     pub(crate) timer: Time,
 }
 
@@ -120,7 +120,7 @@ impl Session {
         self.shown.is_some()
     }
 
-    /// Returns who its peer is.
+    /// Returns the quota holder that the peer is.
     pub(crate) fn holder(&self) -> Principal {
         // Sessions are opened here with listed peers only.
         let opened_here = self.identity.map_or(Principal::Key(self.key), Principal::Peer);

@@ -27,7 +27,7 @@ use super::window::Accepted;
 #[cfg(any(test, feature = "worlds"))]
 const ENDED: usize = 64;
 
-/// A place for a session.
+/// A slot for a session.
 pub(super) struct Slot {
     /// Upper bits of a session's number, which change with each session of the slot.
     generation: u32,
@@ -53,18 +53,18 @@ pub struct Sessions {
     pub(crate) pending: BTreeMap<(Peer, u32), SessionId>,
     pub(crate) quotas: Quotas,
     pub(crate) shares: Shares,
-    /// First messages of peers that wait.
+    /// First messages of peers that wait for their turn.
     pub(crate) turns: Turns,
     timers: BTreeSet<(Time, SessionId)>,
     /// Sessions with packets to send.
     pub(super) outbox: VecDeque<SessionId>,
     pub(super) replies: VecDeque<(Peer, Reply)>,
-    /// Whether the last packet that was sent is one of `replies`.
+    /// Whether the packet sent last was one of `replies`.
     pub(super) replied: bool,
     pub(super) next_unknown: Time,
     pub(crate) events: VecDeque<Event>,
     pub(crate) counters: Counters,
-    /// The sessions that ended last, whose packets may still be on their way to the network: the peer's numbers, and guards.
+    /// The sessions that ended last, whose packets may still be queued for the network: the peer's numbers, and the guards.
     #[cfg(any(test, feature = "worlds"))]
     ended: VecDeque<(u32, Guard)>,
 }
@@ -129,7 +129,7 @@ impl Sessions {
         self.get(id)?.identity
     }
 
-    /// Returns who the peer of a session is.
+    /// Returns the quota holder that the peer of a session is.
     pub(crate) fn holder(&self, id: SessionId) -> Option<Principal> {
         self.get(id).map(Session::holder)
     }
@@ -173,17 +173,17 @@ impl Sessions {
         self.slots.len() - self.free.len()
     }
 
-    /// Returns the number of answers that wait to be sent.
+    /// Returns the number of queued answers that belong to no session.
     #[cfg(any(test, feature = "worlds"))]
     pub(crate) fn waiting_replies(&self) -> usize {
         self.replies.len()
     }
 
-    /// Returns a fingerprint of the secret under which a packet was sealed lately, and the packet's number: the pair determines key
-    /// and nonce. Returns `None` for other packets.
+    /// Returns a fingerprint of the secret under which a recent packet was sealed, and the packet's number. The pair
+    /// determines key and nonce. Returns `None` for other packets.
     #[cfg(any(test, feature = "worlds"))]
     pub(crate) fn nonce_of(&self, packet: &[u8]) -> Option<(u64, u64)> {
-        // Two sessions may have the same number of the peer's, as when an Init is repeated after its session has begun.
+        // Two sessions may have the same number of the peer, for example if an Init is repeated after its session has begun.
         let (remote, _) = super::guard::numbers(true, packet)?;
         let live = self.all().filter_map(|session| Some((session.remote, session.guard.as_ref()?)));
         let ended = self.ended.iter().map(|(remote, guard)| (*remote, guard));
@@ -191,7 +191,7 @@ impl Sessions {
         own.find_map(|(_, guard)| guard.nonce_of(packet))
     }
 
-    /// Has a session replace its sending key with the next packet.
+    /// Makes a session replace its sending key with the next packet.
     #[cfg(test)]
     pub(crate) fn skip_key(&mut self, id: SessionId) {
         if let Some(guard) = self.get_mut(id).and_then(|session| session.guard.as_mut()) {
@@ -245,8 +245,8 @@ impl Sessions {
         }
     }
 
-    /// Returns the latest time for the next call of [`Sessions::handle_timeout`]; `None` without timers. Every call that takes
-    /// `&mut self` may change the time. It may be early, but never late.
+    /// Returns the latest time for the next call of [`Sessions::handle_timeout`]; `None` without timers. Every call that
+    /// takes `&mut self` may change the time. The time may be too early, but never too late.
     #[must_use]
     pub fn next_timeout(&self) -> Option<Time> {
         let timer = self.timers.first().map(|&(at, _)| at);
@@ -294,7 +294,7 @@ impl Sessions {
         self.slots.iter().filter_map(|slot| slot.session.as_deref())
     }
 
-    /// Adds a session. Returns `None` if the table is full, or the system gives no randomness.
+    /// Adds a session. Returns `None` if the table is full, or the system provides no random bytes.
     pub(crate) fn insert(
         &mut self,
         now: Time,
@@ -345,13 +345,13 @@ impl Sessions {
         })))
     }
 
-    /// Returns who a peer with this key of its own is.
+    /// Returns the quota holder of a peer with this key of its own.
     pub(crate) fn principal(&self, peer: PeerKey) -> Principal {
         let listed = self.keys.lists(&peer, false);
         if listed { Principal::Peer(peer) } else { Principal::Unlisted(peer) }
     }
 
-    /// Gives a session, whose secrets are known, the account of its peer.
+    /// Assigns the account of its peer to a session whose secrets are known.
     pub(crate) fn open_account(&mut self, id: SessionId) {
         let Some(session) = self.get(id).filter(|session| session.account.is_none()) else {
             return;
@@ -427,7 +427,7 @@ impl Sessions {
         let Some(session) = self.get_mut(id) else { return };
         let before = core::mem::replace(&mut session.stage, Stage::Closing);
         let unconfirmed = session.charged.filter(|_| before.is_pending());
-        // A session with packets to send is queued already.
+        // A session that already had packets to send is queued already.
         let queued = session.wants != 0;
         session.wants = want::CLOSE;
         let peer = session.peer;

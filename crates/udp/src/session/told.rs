@@ -1,4 +1,4 @@
-//! Reasons of a refusal that the initiator is told under the session's keys, so that nobody else reads or forges them.
+//! Reasons of a refusal. The initiator receives them under the session's keys, so no third party can read or forge them.
 
 /// Maximum length of a reason in bytes of UTF-8.
 pub const MAX_REASON_BYTES: usize = 200;
@@ -10,8 +10,8 @@ pub enum Told {
     Application(Box<str>),
     /// The peer's key ring does not list this host's key.
     Unlisted,
-    /// This host's key has as many sessions or handshakes as its quota allows, or all keys together that the peer's key ring does
-    /// not list have as many as their quota allows.
+    /// This host's key has as many sessions or handshakes as its quota allows. If the peer's key ring does not list this
+    /// host's key, the quota may also be that of all unlisted keys together.
     Quota,
 }
 
@@ -41,7 +41,7 @@ impl Told {
     }
 }
 
-/// Replaces control characters, which would break a line of a log.
+/// Replaces control characters, which would break a log line.
 fn printable(text: &str) -> Box<str> {
     text.chars().map(|c| if c.is_control() { '?' } else { c }).collect()
 }

@@ -1,4 +1,4 @@
-//! Packets of the transport, and control packets: sealed, and opened in place.
+//! Packets of the transport and control packets: they are sealed here, and opened in place.
 
 use apus_units::Time;
 use apus_units::planted::{Bug, is_planted};
@@ -38,7 +38,7 @@ struct Opened {
     path: u8,
 }
 
-/// Returns `true` if a datagram states that it proves the address that it comes from.
+/// Returns `true` if a datagram claims to prove the address from which it comes.
 #[cold]
 fn is_proof(datagram: &[u8]) -> bool {
     let command = datagram.get(..CONTROL_BYTES).and_then(Command::parse);
@@ -46,8 +46,8 @@ fn is_proof(datagram: &[u8]) -> bool {
 }
 
 impl Sessions {
-    /// Receives a datagram and opens it in place. Poll events and packets to send afterwards. A datagram that is dropped may be
-    /// overwritten.
+    /// Receives a datagram and opens it in place. Poll events and packets to send afterwards. A dropped datagram may have
+    /// been overwritten.
     #[inline]
     pub fn receive<'d>(
         &mut self,
@@ -78,7 +78,7 @@ impl Sessions {
                     self.confirm(opened.id);
                 }
                 let extension = if extended {
-                    // Once more, as the datagram was opened in place meanwhile.
+                    // Decode again, because the datagram was opened in place since the first decoding.
                     decode_extended(datagram).map_or(Extension::None, |decoded| decoded.extension)
                 } else {
                     Extension::None
@@ -94,7 +94,7 @@ impl Sessions {
         }
     }
 
-    /// Receives a datagram that is no packet: a probe of a host that has no answer yet, or nothing of ours.
+    /// Handles a datagram that is not a packet: a probe of a host that has no answer yet, or data of another protocol.
     #[cold]
     fn on_undecodable(&mut self, datagram: &[u8]) -> Received<'static> {
         if datagram != REACH_PROBE {
@@ -104,7 +104,7 @@ impl Sessions {
         Received::Own
     }
 
-    /// Receives a switch's signal: a separate datagram that only a checksum protects (Bolt §4.3). It shows nothing about the
+    /// Receives a switch's signal: a separate datagram that only a checksum protects (Bolt §4.3). It proves nothing about the
     /// peer, so the session does not change.
     #[cold]
     fn on_signal(&mut self, from: Peer, datagram: &[u8]) -> Received<'static> {
@@ -182,7 +182,7 @@ impl Sessions {
         match datagram[KIND_AT] {
             kind::CONTROL => self.on_control(now, from, datagram),
             kind::UNKNOWN => self.on_unknown(now, from.at_first_port(), datagram),
-            // Sessions begin at the port that is known to everyone.
+            // Handshakes use only the first port, whose address all peers know.
             _ if from.port > 0 => self.drop(Dropped::Address),
             _ => self.on_handshake(now, from, datagram),
         }
@@ -191,7 +191,7 @@ impl Sessions {
     fn on_control(&mut self, now: Time, from: Peer, datagram: &mut [u8]) -> Received<'static> {
         let carried = datagram.len().checked_sub(CONTROL_BYTES + self.overhead());
         if is_planted(Bug::ShortDatagram) {
-            // Where the numbers of a whole packet lie.
+            // The position of the numbers in a complete packet.
             let _ = datagram[CONTROL_BYTES + self.overhead() - 1];
         }
         let command = datagram.get(..CONTROL_BYTES).and_then(Command::parse);

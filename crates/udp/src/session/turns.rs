@@ -1,7 +1,8 @@
-//! First messages of handshakes that wait for their turn.
+//! Queue of the first messages of handshakes.
 //!
-//! Each costs the responder a Diffie-Hellman and more, some 200 us, in which the packets of all sessions wait. A burst of them would make
-//! an engine late for tens of milliseconds. So a few are handled at once, and each of the others waits for its turn.
+//! Each first message costs the responder a Diffie-Hellman and further work, in total about 200 us. The packets of all sessions
+//! wait meanwhile. A burst of first messages would make an engine late for tens of milliseconds. Therefore a few are handled at
+//! once, and each further one waits for its turn.
 
 use std::collections::{BTreeSet, VecDeque};
 
@@ -17,14 +18,14 @@ use super::peer::Peer;
 use super::quota::{interval, of_all_addresses};
 use super::table::Sessions;
 
-/// Maximum time between handshakes that follow each other: a lower [`Config::handshake_rate`] only admits fewer. deviation: no source; a
-/// fifth of a core at 200 us each.
+/// Maximum time between consecutive handshakes. With a lower [`Config::handshake_rate`] only the number of admitted
+/// handshakes is smaller. deviation: no source; a fifth of a core at 200 us each.
 const MAX_GAP: Span = Span::from_ms(1);
-/// Handshakes that may follow each other at once. deviation: no source; 1.6 ms, which an engine catches up with before it counts as
-/// overloaded (`share`).
+/// Number of handshakes that may be handled at once. deviation: no source; 1.6 ms, which an engine catches up with before it
+/// counts as overloaded (`share`).
 const AT_ONCE: u64 = 8;
 
-/// An Init whose cookie is good.
+/// An Init whose cookie is valid.
 #[derive(Debug)]
 struct Waiting {
     from: Peer,
@@ -35,18 +36,19 @@ struct Waiting {
     noise: Box<[u8]>,
 }
 
-/// The turns of first messages.
+/// The queue of first messages, and the rate at which they are handled.
 #[derive(Debug)]
 pub(crate) struct Turns {
     waiting: VecDeque<Waiting>,
-    /// Addresses, initiators' numbers and cookies of those that wait.
+    /// Addresses, initiators' numbers and cookies of the waiting messages.
     known: BTreeSet<(Peer, u32, Cookie)>,
-    /// Maximum number that waits: as many as may come at once from all addresses. They take a quarter of a second, far less than the
-    /// default of [`Config::handshake_timeout`].
+    /// Maximum number of waiting messages: as many as may come at once from all addresses. Handling them takes a quarter of a
+    /// second, far less than the default of [`Config::handshake_timeout`].
     most: usize,
-    /// Time between turns: as many as may come from all addresses, or more.
+    /// Time between turns. It gives the rate of all addresses together, or a higher rate.
     gap: Span,
-    /// When nothing is used up any more (the theoretical arrival time of the generic cell rate algorithm, ITU-T I.371).
+    /// Time at which the rate limit is unused again (the theoretical arrival time of the generic cell rate algorithm, ITU-T
+    /// I.371).
     used: Time,
     /// Number of handshakes that had their turn.
     #[cfg(test)]
@@ -67,12 +69,12 @@ impl Turns {
         }
     }
 
-    /// Returns when the next one has its turn.
+    /// Returns the time of the next turn.
     fn next(&self) -> Time {
         Time::from_ps(self.used.as_ps().saturating_sub((self.gap * (AT_ONCE - 1)).as_ps()))
     }
 
-    /// Returns when a message that waits has its turn.
+    /// Returns the time at which a waiting message has its turn; `None` if no message waits.
     pub(crate) fn next_timeout(&self) -> Option<Time> {
         (!self.waiting.is_empty()).then(|| self.next())
     }
@@ -89,14 +91,14 @@ impl Turns {
         taken
     }
 
-    /// Returns `true` if this message waits already.
+    /// Returns `true` if this message is already waiting.
     pub(crate) fn has(&self, from: Peer, initiator: u32, cookie: Cookie) -> bool {
         self.known.contains(&(from, initiator, cookie))
     }
 }
 
 impl Sessions {
-    /// Handles the Init of a peer that may ask now, or keeps it until its turn.
+    /// Handles an admitted Init at once if a turn is free, or queues it until its turn.
     pub(super) fn on_admitted_init(
         &mut self,
         now: Time,
@@ -130,7 +132,7 @@ impl Sessions {
             let Some(next) = self.turns.waiting.pop_front() else { return };
             let Waiting { from, mode, key, initiator, cookie, noise } = next;
             self.turns.known.remove(&(from, initiator, cookie));
-            // It replaces the session of an older message of the same initiator.
+            // A repeated Init is skipped. A new Init replaces the session of an older one of the same initiator.
             if self.is_again(from, initiator, cookie) {
                 continue;
             }

@@ -1,4 +1,4 @@
-//! Numbers of a session's packets: 32 bits on the wire, 64 bits in the nonce, each accepted once.
+//! Packet numbers of a session: 32 bits on the wire, 64 bits in the nonce, each accepted once.
 
 use super::protect::epoch_of;
 
@@ -7,7 +7,7 @@ use super::protect::epoch_of;
 /// far more than paths of one fabric reorder.
 pub(crate) const WINDOW: u64 = 2048;
 
-/// As [`WINDOW`], for a session that uses several ports: their packets take paths whose delays differ more.
+/// As [`WINDOW`], for a session that uses several ports. Its packets take paths whose delays differ more.
 /// deviation: no source; twice the largest range of packet numbers of a flow (16384), or 32 times the default range (1024).
 pub(crate) const WIDE_WINDOW: u64 = 1 << 15;
 
@@ -35,9 +35,9 @@ pub(crate) fn expand(low: u32, largest: Option<u64>) -> u64 {
 pub(crate) struct ReplayWindow {
     /// The largest number accepted.
     largest: Option<u64>,
-    /// A ring of one bit per number, by the number modulo its size.
+    /// A ring of one bit per number. The position of a number is the number modulo the size of the ring.
     seen: [u64; WORDS],
-    /// The ring in place of that one, if it is wide.
+    /// The wide ring, which replaces `seen` if it is present.
     wide: Option<Box<[u64; WIDE_WORDS]>>,
 }
 
@@ -48,7 +48,7 @@ impl ReplayWindow {
         self.largest
     }
 
-    /// Makes it wide. Older numbers than it knew count as accepted.
+    /// Makes the window wide. Numbers older than those of the narrow window count as accepted.
     fn widen(&mut self) {
         if self.wide.is_some() {
             return;
@@ -82,7 +82,7 @@ impl ReplayWindow {
         }
     }
 
-    /// Returns `true` if `number` is recent enough to decide and was not accepted before.
+    /// Returns `true` if `number` was not accepted before and is recent enough for the window to know this.
     #[inline]
     pub(crate) fn is_new(&self, number: u64) -> bool {
         let Some(largest) = self.largest else { return true };
@@ -94,7 +94,7 @@ impl ReplayWindow {
             && ring[place(number, ring.len())] & bit(number) == 0
     }
 
-    /// Records that `number` was accepted: a number that [`Self::is_new`], of an authentic packet.
+    /// Records that `number` was accepted. The packet must be authentic, and the number must satisfy [`Self::is_new`].
     #[inline]
     pub(crate) fn accept(&mut self, number: u64) {
         debug_assert!(self.is_new(number), "a packet was opened that the window refuses");
@@ -126,8 +126,8 @@ impl ReplayWindow {
     }
 }
 
-/// The windows of the current epoch of keys and of the one before: a change of key may skip numbers, and reordered packets
-/// of the old key are still accepted.
+/// The replay windows of the current key epoch and of the previous one. Both are needed because a change of key may skip
+/// numbers, and reordered packets of the old key are still accepted.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Accepted {
     epoch: u64,
@@ -148,7 +148,7 @@ impl Accepted {
         self.before.widen();
     }
 
-    /// Returns `true` if `number` is recent enough to decide and was not accepted before.
+    /// Returns `true` if `number` was not accepted before and is recent enough for its window to know this.
     #[inline]
     pub(crate) fn is_new(&self, number: u64) -> bool {
         let epoch = epoch_of(number);
@@ -161,7 +161,7 @@ impl Accepted {
         }
     }
 
-    /// Records that `number` was accepted: a number that [`Self::is_new`], of an authentic packet.
+    /// Records that `number` was accepted. The packet must be authentic, and the number must satisfy [`Self::is_new`].
     #[inline]
     pub(crate) fn accept(&mut self, number: u64) {
         let epoch = epoch_of(number);
@@ -217,7 +217,7 @@ mod tests {
         assert!(!accepted.is_new(2 * next) && accepted.is_new(4 * next));
     }
 
-    /// The examples of RFC 9000, App. A.3 and of its text, taken to 32 bits.
+    /// The examples of RFC 9000, App. A.3, and of its text, adapted to 32 bits.
     #[test]
     fn rfc_9000_a_3_numbers_are_expanded_to_the_nearest() {
         assert_eq!(expand(0, None), 0);
@@ -241,7 +241,7 @@ mod tests {
             }
         }
 
-        /// Against a set that remembers everything.
+        /// Compares the window with a set that keeps all numbers.
         #[test]
         fn the_window_accepts_what_a_set_does(
             widens_after in prop_oneof![Just(usize::MAX), 0..300usize],
@@ -251,7 +251,7 @@ mod tests {
             ], 1..300),
         ) {
             let (mut window, mut seen) = (ReplayWindow::default(), BTreeSet::new());
-            // The numbers that it knows: their count, and the first one, since those forgotten before count as accepted.
+            // The numbers that the window knows: their count, and the first one. Older numbers count as accepted.
             let (mut count, mut first) = (WINDOW, 0);
             for (n, step) in steps.into_iter().enumerate() {
                 if n == widens_after {

@@ -1,4 +1,4 @@
-//! The clients of a switch, each with a socket towards the server.
+//! The clients of a switch. Each client has its own socket towards the server.
 
 use std::collections::BTreeMap;
 
@@ -6,7 +6,7 @@ use apus_units::{Span, Time};
 
 use crate::session::Peer;
 
-/// Maximum number of clients, each of which takes a socket. deviation: no source; a quarter of the open files that Linux
+/// Maximum number of clients. Each client needs a socket. deviation: no source; a quarter of the open files that Linux
 /// allows a process by default.
 pub(super) const MAX_CLIENTS: usize = 256;
 
@@ -15,9 +15,10 @@ pub(super) const MAX_CLIENTS: usize = 256;
 pub(super) enum Found {
     /// A client that has a socket.
     Known(u32),
-    /// A new client, which needs a socket. It takes the place of an idle one if there is a socket with this number.
+    /// A new client, which needs a socket. If there is a socket with this number already, the client replaces an idle
+    /// one.
     New(u32),
-    /// There is no place for another client.
+    /// The switch has its maximum number of clients, and none of them is idle.
     Full,
 }
 
@@ -31,7 +32,7 @@ pub(super) struct Clients {
     list: Vec<Client>,
     by_peer: BTreeMap<Peer, u32>,
     max: usize,
-    /// Time without datagrams after which another client may take the place of this one.
+    /// Time without datagrams after which another client may replace a client.
     idle: Span,
 }
 
@@ -49,12 +50,12 @@ impl Clients {
         self.list[client as usize].peer
     }
 
-    /// Notes that a datagram came from or for a client.
+    /// Records that a datagram came from or for a client.
     pub(super) fn touch(&mut self, client: u32, now: Time) {
         self.list[client as usize].last = now;
     }
 
-    /// Finds the client with this address, or makes it one.
+    /// Finds the client with this address, or adds it.
     pub(super) fn find(&mut self, peer: Peer, now: Time) -> Found {
         if let Some(&client) = self.by_peer.get(&peer) {
             self.touch(client, now);
@@ -79,7 +80,7 @@ impl Clients {
         Found::New(number as u32)
     }
 
-    /// Forgets the client that was added last, for which there is no socket.
+    /// Removes the client that was added last and for which no socket could be opened.
     pub(super) fn forget_last(&mut self) {
         if let Some(client) = self.list.pop() {
             self.by_peer.remove(&client.peer);

@@ -25,7 +25,7 @@ pub(super) struct Received<'a> {
 }
 
 impl<'a> Received<'a> {
-    /// A datagram of a client, or for one, in a direction.
+    /// Returns a received datagram from a client or for a client, with its direction.
     pub(super) fn new(
         meta: &Meta,
         at: Time,
@@ -36,19 +36,19 @@ impl<'a> Received<'a> {
     }
 }
 
-/// Two ports and what they exchange.
+/// The two ports of a switch, and the datagrams between them.
 pub(super) struct Forwarder<W> {
     ports: [Port<W>; 2],
-    /// Bytes that a datagram takes of a link in addition to its payload.
+    /// Bytes that a datagram occupies on a link in addition to its payload.
     overhead: u32,
-    /// Datagrams that have been received and not offered.
+    /// Datagrams that have been received but not yet offered to a port.
     arrivals: Vec<(Time, Direction, Datagram)>,
-    /// Memory of datagrams that have left.
+    /// Memory of datagrams that have left, for reuse.
     free: Vec<Vec<u8>>,
 }
 
 impl<W: SwitchHalf> Forwarder<W> {
-    /// Both ports have this rate, buffer and delay.
+    /// Returns a forwarder whose two ports have this rate, buffer and delay.
     pub(super) fn new(
         port: (Rate, Bytes, Span),
         halves: [W; 2],
@@ -63,7 +63,7 @@ impl<W: SwitchHalf> Forwarder<W> {
         &mut self.ports[direction as usize]
     }
 
-    /// Counts a datagram that was received and is dropped at once.
+    /// Counts a datagram that was received and dropped at once.
     pub(super) fn drop_received(&mut self, direction: Direction, cause: Cause) {
         let counters = &mut self.port(direction).counters;
         counters.received += 1;
@@ -75,8 +75,8 @@ impl<W: SwitchHalf> Forwarder<W> {
         self.port(direction).counters.drops[Cause::NotReceived as usize] += count;
     }
 
-    /// A datagram arrives. It takes effect with the next [`Forwarder::advance`], so that those of several sockets can be
-    /// received in any order.
+    /// Adds a datagram that arrives. It takes effect with the next [`Forwarder::advance`], so that the datagrams of
+    /// several sockets can be received in any order.
     pub(super) fn receive(&mut self, received: &Received<'_>) {
         let Received { at, direction, client, tos, ttl, bytes } = *received;
         let Some(ttl) = ttl.checked_sub(1).filter(|ttl| *ttl > 0) else {
@@ -97,7 +97,7 @@ impl<W: SwitchHalf> Forwarder<W> {
         Datagram { bytes: memory, client, tos, ttl, wire_bytes }
     }
 
-    /// Lets everything happen that happens until `now`, the arrivals first, in the order of their times.
+    /// Advances both ports to `now`. First offers the arrivals to the ports, in the order of their times.
     pub(super) fn advance(&mut self, now: Time) {
         let mut arrivals = std::mem::take(&mut self.arrivals);
         arrivals.sort_by_key(|(at, ..)| *at);
@@ -118,8 +118,8 @@ impl<W: SwitchHalf> Forwarder<W> {
         self.send_signals(direction);
     }
 
-    /// Sends the signals of a port back to the sources of its packets, through the other port. They have no fields, so
-    /// that they cause no signals.
+    /// Sends the signals of a port through the other port to the sources of its packets. Signals have no congestion
+    /// fields, so they cause no further signals.
     fn send_signals(&mut self, direction: Direction) {
         while let Some(made) = self.port(direction).signals.pop() {
             let back = direction.opposite();
@@ -130,12 +130,12 @@ impl<W: SwitchHalf> Forwarder<W> {
         }
     }
 
-    /// Returns when to call [`Forwarder::advance`] at the latest, if nothing is received until then.
+    /// Returns the latest time for the next [`Forwarder::advance`] if nothing is received until then.
     pub(super) fn next_event(&self) -> Option<Time> {
         self.ports.iter().filter_map(Port::next_event).min()
     }
 
-    /// Takes the next datagram that has reached the end of its link by `now`, and when it did.
+    /// Takes the next datagram that has reached the end of its link by `now`, with the time at which it did.
     pub(super) fn depart(&mut self, now: Time) -> Option<(Direction, Time, Datagram)> {
         let arrival = |direction: &Direction| self.ports[*direction as usize].next_arrival();
         let due = Direction::ALL.into_iter().filter(|it| arrival(it).is_some_and(|at| at <= now));
@@ -144,7 +144,7 @@ impl<W: SwitchHalf> Forwarder<W> {
         Some((first, at, datagram))
     }
 
-    /// A datagram that departed has been sent.
+    /// Records that a departed datagram was sent.
     pub(super) fn on_sent(&mut self, direction: Direction, datagram: Datagram) {
         let counters = &mut self.port(direction).counters;
         counters.sent += 1;
@@ -152,13 +152,13 @@ impl<W: SwitchHalf> Forwarder<W> {
         self.recycle(datagram);
     }
 
-    /// A datagram that departed could not be sent.
+    /// Records that a departed datagram could not be sent.
     pub(super) fn on_lost(&mut self, direction: Direction, datagram: Datagram, cause: Cause) {
         self.port(direction).counters.drop_one(cause);
         self.recycle(datagram);
     }
 
-    /// Takes back the memory of a datagram.
+    /// Takes back the memory of a datagram for reuse.
     fn recycle(&mut self, datagram: Datagram) {
         self.free.push(datagram.bytes);
     }

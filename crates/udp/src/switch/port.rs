@@ -12,32 +12,32 @@ use super::datagram::Datagram;
 /// A signal that the switch half of a port has made.
 pub(super) struct Made {
     pub(super) at: Time,
-    /// Client and traffic class of the packet whose source it goes to.
+    /// Client and traffic class of the packet to whose source the signal goes.
     pub(super) client: u32,
     pub(super) tos: u8,
     pub(super) bytes: [u8; SIGNAL_BYTES],
 }
 
-/// A port with one class. Packets are served one by one, in the order in which they came.
+/// A port with one traffic class. Packets are served one by one, in the order of their arrival.
 ///
-/// The port knows the time only from its callers, so that it is exact however late they are: what happened between two
+/// The port knows the time only from its callers. It is exact even if the callers are late: each event between two
 /// calls happens at its own time.
 pub(super) struct Port<W> {
     rate: Rate,
-    /// Most wire bytes in the port.
+    /// Maximum number of wire bytes in the port.
     limit: u64,
     /// Propagation delay of the link.
     delay: Span,
     half: W,
     layout: Option<FieldLayout>,
-    /// Time up to which everything has happened.
+    /// Time up to which all events have been handled.
     now: Time,
     waiting: Ring<Datagram>,
     /// The packet in service, and when its last bit leaves.
     served: Option<(Time, Datagram)>,
-    /// Packets on the link, and when they reach its end.
+    /// Packets on the link, with the times at which they reach its end.
     link: Ring<(Time, Datagram)>,
-    /// Wire bytes in the port, the packet in service included.
+    /// Wire bytes in the port, including the packet in service.
     queued: u64,
     /// Wire bytes that have left.
     left: u64,
@@ -71,8 +71,8 @@ impl<W: SwitchHalf> Port<W> {
         }
     }
 
-    /// A datagram arrives, not before earlier ones: an earlier time counts as that of the port. Returns the datagram
-    /// if it is dropped.
+    /// Handles the arrival of a datagram. Arrivals are handled in order: a time before that of the port counts as the
+    /// time of the port. Returns the datagram if it is dropped.
     pub(super) fn offer(&mut self, now: Time, mut datagram: Datagram) -> Result<(), Datagram> {
         self.advance(now);
         let bytes = Bytes::new(datagram.wire_bytes.into());
@@ -108,7 +108,7 @@ impl<W: SwitchHalf> Port<W> {
         Ok(())
     }
 
-    /// Lets everything happen that happens until `now`.
+    /// Handles all events until `now`.
     pub(super) fn advance(&mut self, now: Time) {
         while let Some((departs, datagram)) = self.served.take_if(|(departs, _)| *departs <= now) {
             self.integrate(departs);
@@ -122,8 +122,8 @@ impl<W: SwitchHalf> Port<W> {
         self.now = self.now.max(now);
     }
 
-    /// Returns the time of the next event that others can see: a datagram reaches the end of the link, or the half may
-    /// signal.
+    /// Returns the time of the next event with an external effect: a datagram reaches the end of the link, or the
+    /// switch half may signal.
     pub(super) fn next_event(&self) -> Option<Time> {
         let arrives = self.link.front().map(|(arrives, _)| *arrives);
         let departs = self.served.as_ref().map(|(departs, _)| *departs);
@@ -133,7 +133,7 @@ impl<W: SwitchHalf> Port<W> {
         arrives.or_else(|| departs.map(|departs| departs + self.delay))
     }
 
-    /// Returns when the next datagram that has departed reaches the end of the link.
+    /// Returns when the next departed datagram reaches the end of the link.
     pub(super) fn next_arrival(&self) -> Option<Time> {
         self.link.front().map(|(arrives, _)| *arrives)
     }
@@ -157,7 +157,7 @@ impl<W: SwitchHalf> Port<W> {
         self.integrated = now;
     }
 
-    /// Begins the service of a datagram that counts as queued.
+    /// Begins the service of a datagram that is counted as queued.
     fn serve(&mut self, now: Time, mut datagram: Datagram) {
         if self.half.acts_on_dequeue() {
             self.show_leaving(now, &mut datagram);
@@ -211,7 +211,8 @@ impl<W: SwitchHalf> Port<W> {
     }
 }
 
-/// Returns what a half sees of the port, except its class: bytes in the port, bytes that wait, bytes that have left.
+/// Returns the view of the port for a switch half, except its traffic class. The numbers are the bytes in the port, the
+/// waiting bytes and the bytes that have left.
 fn view(now: Time, link_rate: Rate, [queued, waiting, left]: [u64; 3]) -> PortView<'static> {
     PortView {
         now,

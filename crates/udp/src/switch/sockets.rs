@@ -1,4 +1,4 @@
-//! The switch as a thread sees it: sockets, a clock, and the loop between them and the [`Forwarder`].
+//! The switch with its operating system resources: sockets, a clock, and the loop between them and the [`Forwarder`].
 
 use std::collections::VecDeque;
 use std::io;
@@ -26,34 +26,36 @@ use crate::error::StartError;
 use crate::session::Peer;
 use crate::sys::{Families, Outgoing, ReceiveBuffers, Socket, SocketOptions, TTL};
 
-/// Time before a departure at which the thread stops sleeping. deviation: no source; an idle core of Linux wakes a thread
-/// within about as long.
+/// Time before a departure at which the thread stops sleeping. deviation: no source; an idle core of Linux needs about
+/// as long to wake a thread.
 const SPIN: Span = Span::from_us(10);
-/// Precision of the thread's sleep, in nanoseconds: Linux otherwise adds up to 50 us to combine wake-ups (prctl(2),
-/// PR_SET_TIMERSLACK).
+/// Precision of the thread's sleep, in nanoseconds. By default, Linux delays wake-ups by up to 50 us to combine them
+/// (prctl(2), PR_SET_TIMERSLACK).
 const TIMER_SLACK: NonZeroU64 = NonZeroU64::MIN;
-/// Receive calls on one socket before the others get their turn. deviation: no source; 64 full aggregates.
+/// Number of receive calls on one socket before the other sockets get their turn. deviation: no source; 64 full
+/// aggregates.
 const RECEIVES_PER_SOCKET: usize = 16;
-/// Datagrams that wait for room in the kernel's buffers. deviation: no source; the switch forwards faster than the link behind it
-/// carries, and more would only make its delays those of that link.
+/// Maximum number of datagrams that wait for room in the kernel's buffers. deviation: no source; the switch then
+/// forwards faster than the link behind it carries. A longer queue would only replace the delays of the switch by the
+/// delays of that link.
 const MAX_DUE: usize = 1024;
-/// Sockets that one wait reports.
+/// Maximum number of sockets that one wait reports.
 const EVENTS: usize = 64;
-/// Time without a datagram after which a new client may take the place of another one: the default of a session's
-/// `idle_timeout`, so that its connections have ended.
+/// Time without a datagram after which a new client may replace a client: the default of a session's `idle_timeout`, so
+/// that the connections of the replaced client have ended.
 const IDLE: Span = Span::from_secs(15);
 /// Bytes of the UDP header, and of the IP headers of both versions.
 const UDP: u32 = 8;
 const IPV4: u32 = 20;
 const IPV6: u32 = 40;
-/// Number of the front socket in the events of the kernel; the sockets towards the server have those of their clients.
+/// Number of the front socket in the kernel's events. The sockets towards the server have the numbers of their clients.
 const FRONT: u64 = u64::MAX;
 
-/// A socket, and the TTL that it is set to.
+/// A socket, and its current TTL.
 struct Outlet {
     socket: Socket,
     ttl: u8,
-    /// Datagrams that the kernel has dropped for lack of room, as far as that is reported.
+    /// Number of datagrams that the kernel dropped for lack of room, up to the last report.
     dropped: u32,
 }
 
@@ -68,7 +70,7 @@ impl Outlet {
         Ok(Self { socket, ttl: TTL, dropped: 0 })
     }
 
-    /// Sends the first datagrams of `due` that have this direction, client and TTL; returns how many.
+    /// Sends the first datagrams of `due` that have the same direction, client and TTL. Returns their number.
     fn send(&mut self, due: &VecDeque<Due>, to: Peer) -> io::Result<usize> {
         let Some(first) = due.front() else { return Ok(0) };
         if self.ttl != first.datagram.ttl {
@@ -101,24 +103,24 @@ struct Due {
 }
 
 impl Due {
-    /// Identifies the socket by which it leaves, its destination, and the TTL.
+    /// Returns the direction, client and TTL, which identify the datagram's socket and destination.
     fn outlet(&self) -> (Direction, u32, u8) {
         (self.direction, self.datagram.client, self.datagram.ttl)
     }
 }
 
-/// The clients, and the socket towards the server that each of them has.
+/// The clients, each with its socket towards the server.
 struct Back {
     server: SocketAddr,
     socket_buffer: u32,
     clients: Clients,
-    /// By client.
+    /// Sockets by client number.
     outlets: Vec<Outlet>,
     epoll: OwnedFd,
 }
 
 impl Back {
-    /// Returns the number of a client, which has a socket then.
+    /// Returns the number of a client. Opens its socket if it has none.
     fn client(&mut self, peer: Peer, now: Time) -> Option<u32> {
         let client = match self.clients.find(peer, now) {
             Found::Known(client) => return Some(client),
@@ -128,7 +130,7 @@ impl Back {
         match (self.open(client), self.outlets.get_mut(client as usize)) {
             (Ok(outlet), Some(place)) => *place = outlet,
             (Ok(outlet), None) => self.outlets.push(outlet),
-            // The socket of the client that had this number serves as well.
+            // Use the socket of the client that had this number before.
             (Err(_), Some(_)) => {}
             (Err(_), None) => {
                 self.clients.forget_last();
@@ -161,7 +163,7 @@ pub struct Switch {
     due: VecDeque<Due>,
     punctuality: Punctuality,
     reported: Time,
-    /// The rate that the half's signals and telemetry state, if it makes any.
+    /// Rate that the switch half's signals and telemetry state, if it makes any.
     announced: Option<Rate>,
 }
 
@@ -175,7 +177,8 @@ impl Switch {
         let front = Outlet::open(config.bind, config.socket_buffer)?;
         let local =
             front.socket.local_addr().map_err(|error| StartError::Bind(config.bind, error))?;
-        // What is known of the path behind the switch, as a host in its place would know it.
+        // The MTU of the path behind the switch as the kernel knows it, as a host in the place of the switch would use
+        // it.
         let mtu = front.socket.path_mtu(config.server).unwrap_or(config.max_mtu);
         let packet = Bytes::new(wire_bytes_of(mtu.min(config.max_mtu)).into());
         let halves = Direction::ALL.map(|direction| {
@@ -288,7 +291,7 @@ impl Switch {
         next.map_or(end, |next| next.min(end))
     }
 
-    /// Waits for datagrams; returns the sockets that have some.
+    /// Waits for datagrams. Returns the sockets that have some.
     fn wait(&self, time: Span) -> io::Result<Events> {
         let ns = time.as_ps() / 1_000;
         let timeout = Timespec {
@@ -310,7 +313,7 @@ impl Switch {
         }
     }
 
-    /// Receives from these sockets; returns whether there was a datagram.
+    /// Receives from these sockets. Returns `true` if there was a datagram.
     fn receive(&mut self, events: &Events, now: Time) -> bool {
         let mut any = false;
         for &number in &events.numbers[..events.count] {
@@ -318,7 +321,7 @@ impl Switch {
                 let more = if number == FRONT {
                     self.receive_from_clients(now)
                 } else {
-                    // The number of a client.
+                    // The event's number is that of a client.
                     self.receive_from_server(number as u32, now)
                 };
                 any |= self.buffers.len() > 0;
@@ -364,7 +367,7 @@ impl Switch {
         more
     }
 
-    /// Sends what is due, as far as the kernel has room. Returns whether there was anything.
+    /// Sends the due datagrams until the kernel has no more room. Returns `true` if there were any.
     fn send_due(&mut self) -> bool {
         let any = !self.due.is_empty();
         while let Some(first) = self.due.front() {
@@ -398,7 +401,7 @@ impl Switch {
     }
 }
 
-/// Returns an error once the clock has ended: times would not grow any more.
+/// Returns an error if the clock has reached the end of its range: times would not grow any more.
 fn check_lifetime(now: Time) -> io::Result<()> {
     let days = LIFETIME.as_ps() / Span::from_secs(86_400).as_ps();
     match now < Time::ZERO + LIFETIME {

@@ -16,7 +16,7 @@ use forwarder::{Forwarder, Received};
 
 const GIGABIT: Rate = Rate::from_gbps(1);
 const DELAY: Span = Span::from_us(10);
-/// What the tests have packets take of a link in addition to their bytes.
+/// Bytes that a packet occupies on a link in the tests, in addition to its own bytes.
 const OVERHEAD: u32 = 100;
 
 fn algorithm(name: &str, settings: &[(&str, &str)]) -> AlgorithmConfig {
@@ -42,7 +42,7 @@ fn us(us: u64) -> Time {
     Time::ZERO + Span::from_us(us)
 }
 
-/// A datagram that takes 1000 bytes of a link and contains a number.
+/// Returns a datagram that occupies 1000 bytes on a link and contains a number.
 fn numbered(number: u16) -> Vec<u8> {
     let mut bytes = vec![0xaa; 900];
     bytes[..2].copy_from_slice(&number.to_be_bytes());
@@ -61,7 +61,7 @@ fn receive_marked(forwarder: &mut Forwarder<BuiltInSwitch>, at: Time, tos: u8, b
 /// A datagram that left: direction, time, bytes, DSCP and ECN.
 type Left = (Direction, Time, Vec<u8>, u8);
 
-/// Everything that leaves until `now`.
+/// Returns all datagrams that leave until `now`.
 fn departures(forwarder: &mut Forwarder<BuiltInSwitch>, now: Time) -> Vec<Left> {
     forwarder.advance(now);
     let mut all = Vec::new();
@@ -103,7 +103,7 @@ fn the_port_drops_at_its_tail_what_its_buffer_has_no_room_for() {
     for number in 0..5 {
         receive(&mut forwarder, us(0), &numbered(number));
     }
-    // The first one leaves at 8 us, which makes room for one.
+    // The first one leaves at 8 us, which makes room for one more.
     receive(&mut forwarder, us(8), &numbered(5));
     receive(&mut forwarder, us(8), &numbered(6));
     let numbers: Vec<_> = departures(&mut forwarder, us(100))
@@ -116,7 +116,8 @@ fn the_port_drops_at_its_tail_what_its_buffer_has_no_room_for() {
     assert_eq!(counters.dropped(Cause::Buffer), 3);
     assert_eq!(counters.drops.iter().sum::<u64>(), 3);
     assert_eq!(counters.max_queue, Bytes::new(3_000));
-    // 3 kB until 24 us (one came when one left), then 2 kB... the port serves 4 packets: 3, 3, 2, 1 kB for 8 us each.
+    // 3 kB until 24 us, since one packet arrived when one left, then 2 kB and so on: the port serves 4 packets, with 3,
+    // 3, 2 and 1 kB for 8 us each.
     assert_eq!(counters.mean_queue(Span::from_us(100)), 9_000.0 * 8.0 / 100.0);
 }
 
@@ -169,7 +170,7 @@ fn datagrams_of_several_sockets_take_effect_in_the_order_in_which_the_kernel_rec
 #[test]
 fn a_small_datagram_takes_a_minimum_frame() {
     let mut forwarder = forwarder(&algorithm("swift", &[]), GIGABIT, 1 << 20, Span::ZERO);
-    // 1 byte and the overhead are more than 84 bytes of wire; without overhead they are not.
+    // 1 byte plus the overhead is more than 84 wire bytes; without the overhead it is less.
     receive(&mut forwarder, us(0), &[1]);
     assert_eq!(departures(&mut forwarder, us(9))[0].1, us(0) + Span::from_ns(8 * 101));
     let config = algorithm("swift", &[]);
@@ -194,7 +195,7 @@ fn a_datagram_whose_ttl_reaches_0_is_dropped() {
     assert_eq!(to_server(&mut forwarder, us(50)).dropped(Cause::Ttl), 2);
 }
 
-/// RFC 8257 §3.1: a switch marks a packet if the queue is longer than the threshold K when it arrives.
+/// RFC 8257 §3.1: a switch marks a packet if the queue is longer than the threshold K when the packet arrives.
 #[test]
 fn dctcp_3_1_packets_are_marked_above_the_threshold_if_their_sender_reacts_to_marks() {
     let marks = |tos: u8| {
@@ -206,14 +207,14 @@ fn dctcp_3_1_packets_are_marked_above_the_threshold_if_their_sender_reacts_to_ma
         let tos: Vec<u8> = left.iter().map(|(.., tos)| *tos).collect();
         (tos, to_server(&mut forwarder, us(100)).marked)
     };
-    // The fourth one meets 3000 bytes. DSCP 1 stays; ECT(0) and ECT(1) become CE.
+    // The fourth packet finds 3000 bytes. DSCP 1 stays; ECT(0) and ECT(1) become CE.
     assert_eq!(marks(0b110), (vec![0b110, 0b110, 0b110, 0b111, 0b111, 0b111], 3));
     assert_eq!(marks(0b101).0[3..], [0b111; 3]);
     assert_eq!(marks(0b100), (vec![0b100; 6], 0));
     assert_eq!(marks(0b111), (vec![0b111; 6], 0), "an earlier switch has marked them");
 }
 
-/// A data packet of 1000 wire bytes with these fields, and some bytes in place of ciphertext.
+/// Returns a data packet of 1000 wire bytes with these fields, and with arbitrary bytes in place of ciphertext.
 fn data(fields: Fields, layout: Option<apus_cc::FieldLayout>, number: u64) -> Vec<u8> {
     let segment = Segment {
         op: OpId::new(1),
@@ -231,7 +232,7 @@ fn data(fields: Fields, layout: Option<apus_cc::FieldLayout>, number: u64) -> Ve
     bytes
 }
 
-/// Of Bolt's fields switches may write the first byte; the others are authenticated.
+/// Switches may write the first byte of Bolt's fields; the other bytes are authenticated.
 #[test]
 fn only_bytes_that_a_switch_may_write_are_written_and_counted() {
     let layout = algorithm("bolt", &[]).fields();
@@ -247,8 +248,8 @@ fn only_bytes_that_a_switch_may_write_are_written_and_counted() {
     }
 }
 
-/// Bolt Alg. 1 l. 4-10: a packet that finds at least CC_THRESH waiting gets DEC, and its source an SRC with the
-/// queue, the link's rate and the packet's own departure time; §4.3: the switch needs no key.
+/// Bolt Alg. 1 l. 4-10: a packet that finds at least CC_THRESH waiting gets DEC, and its source an SRC with the queue,
+/// the link's rate and the packet's own departure time; §4.3: the switch needs no key.
 #[test]
 fn bolt_alg_1_a_congested_port_writes_dec_and_signals_to_the_source() {
     let bolt = algorithm("bolt", &[("cc_threshold", "2"), ("sm", "false"), ("pru", "false")]);
@@ -257,7 +258,7 @@ fn bolt_alg_1_a_congested_port_writes_dec_and_signals_to_the_source() {
     let sent = |number: u64| 1_000_000 + number as u32;
     let packet =
         |number| data(BoltFields::new(BoltFields::INC, sent(number)).fields(), layout, number);
-    // Packet 0 is in service, 1 and 2 wait: packet 3 finds 2000 waiting bytes.
+    // Packet 0 is in service, and packets 1 and 2 wait: packet 3 finds 2000 waiting bytes.
     (0..4).for_each(|number| receive_marked(&mut forwarder, us(1), 0b110, &packet(number)));
     let left = departures(&mut forwarder, us(200));
     let (signals, packets): (Vec<_>, Vec<_>) =
@@ -305,7 +306,7 @@ fn hpcc_4_1_each_packet_gets_the_state_of_the_port_when_it_begins_to_leave() {
     let mut forwarder = forwarder(&hpcc, GIGABIT, 1 << 20, Span::ZERO);
     (0..3).for_each(|n| receive(&mut forwarder, us(2), &data(Fields::TELEMETRY, None, n)));
     let left = departures(&mut forwarder, us(99));
-    // The port was idle at 2 us, so packet 0 begins alone; the others wait behind it.
+    // The port was idle at 2 us, so packet 0 begins alone. The other packets wait behind it.
     for (number, queue) in [(0, 0), (1, 1_000), (2, 0)] {
         let decoded = decode_extended(&left[number].2).expect("legal");
         let (_, telemetry) = fields_of(&decoded.extension, None);

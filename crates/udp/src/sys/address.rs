@@ -36,18 +36,18 @@ pub(super) fn encode(address: SocketAddr) -> (libc::sockaddr_storage, libc::sock
     (storage, length as libc::socklen_t)
 }
 
-/// Returns the address that the kernel wrote, if its family is known. An IPv4 address that an IPv6 socket reports
-/// (`::ffff:192.0.2.1`) becomes an IPv4 address.
+/// Returns the address that the kernel wrote, if its family is known. A mapped IPv4 address (`::ffff:192.0.2.1`), which
+/// an IPv6 socket reports, becomes an IPv4 address.
 pub(super) fn decode(storage: &libc::sockaddr_storage) -> Option<SocketAddr> {
     match i32::from(storage.ss_family) {
         libc::AF_INET => {
-            // SAFETY: the family says which address it is.
+            // SAFETY: the family states the type of the address.
             let raw = unsafe { (&raw const *storage).cast::<libc::sockaddr_in>().read() };
             let ip = Ipv4Addr::from(raw.sin_addr.s_addr.to_ne_bytes());
             Some(SocketAddrV4::new(ip, u16::from_be(raw.sin_port)).into())
         }
         libc::AF_INET6 => {
-            // SAFETY: the family says which address it is.
+            // SAFETY: the family states the type of the address.
             let raw = unsafe { (&raw const *storage).cast::<libc::sockaddr_in6>().read() };
             let ip = Ipv6Addr::from(raw.sin6_addr.s6_addr);
             let port = u16::from_be(raw.sin6_port);

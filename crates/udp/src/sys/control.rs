@@ -1,6 +1,6 @@
 //! Control messages: aligned headers followed by their data.
 
-/// Bytes for the control messages of one datagram: at most five of at most 64 bytes.
+/// Number of bytes for the control messages of one datagram: at most five messages, of at most 64 bytes.
 pub(super) const CONTROL_BYTES: usize = 256;
 
 /// A buffer for control messages, aligned as their headers must be.
@@ -17,7 +17,7 @@ const fn aligned(length: usize) -> usize {
 impl Control {
     pub(super) const EMPTY: Self = Self([0; CONTROL_BYTES]);
 
-    /// Appends a message at `at`; returns where the next one begins.
+    /// Appends a message at `at`. Returns where the next message begins.
     pub(super) fn put(&mut self, at: usize, level: i32, kind: i32, data: &[u8]) -> usize {
         let length = HEADER + data.len();
         self.0[at..at + size_of::<usize>()].copy_from_slice(&length.to_ne_bytes());
@@ -43,7 +43,7 @@ impl Control {
     }
 }
 
-/// Returns the int at the start of `data`; the kernel writes some of these as one byte.
+/// Returns the int at the start of `data`. The kernel writes some of these values as one byte.
 pub(super) fn int(data: &[u8]) -> Option<i32> {
     match data.first_chunk() {
         Some(bytes) => Some(i32::from_ne_bytes(*bytes)),

@@ -1,4 +1,4 @@
-//! Departures of datagrams: timestamps of the kernel and the NIC, from the socket's error queue.
+//! Departures of datagrams: timestamps of the kernel and the NIC, read from the socket's error queue.
 #![expect(unsafe_code, reason = "system calls take pointers")]
 
 use std::io;
@@ -8,14 +8,15 @@ use super::control::{CONTROL_BYTES, Control};
 use super::receive::instant;
 use super::socket::{Socket, check};
 
-/// The request of a send (a control message of type SO_TIMESTAMPING): a timestamp of the NIC's driver and one of the NIC.
+/// Timestamps that a stamped send requests (a control message of type SO_TIMESTAMPING): from the NIC's driver and from
+/// the NIC.
 pub(super) const ASKED: u32 =
     libc::SOF_TIMESTAMPING_TX_SOFTWARE | libc::SOF_TIMESTAMPING_TX_HARDWARE;
 
-/// The socket's options: timestamps are numbered, and reported without the datagram.
+/// Options of the socket: timestamps are numbered, and reported without the datagram.
 pub(super) const REPORTED: u32 = libc::SOF_TIMESTAMPING_OPT_ID | libc::SOF_TIMESTAMPING_OPT_TSONLY;
 
-/// The report that a burst has left.
+/// The report of a burst's departure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Departure {
     /// Number of the burst among the stamped ones, from 0, modulo 2^32.
@@ -48,7 +49,7 @@ impl Socket {
             match check(result as i32) {
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(None),
                 Err(error) => return Err(error),
-                // Other errors of the queue (ICMP) are ignored: timers take care of lost packets.
+                // Other errors in the queue (ICMP) are ignored: timers detect lost packets.
                 Ok(_) => {
                     if let Some(departure) = departure(&control, header.msg_controllen) {
                         return Ok(Some(departure));
@@ -84,7 +85,8 @@ fn departure(control: &Control, length: usize) -> Option<Departure> {
 mod tests {
     use super::*;
 
-    /// As the kernel writes them (Documentation/networking/timestamping.rst, §2.1.3 and §1.3.3).
+    /// Reports have the form in which the kernel writes them (Documentation/networking/timestamping.rst, §2.1.3 and
+    /// §1.3.3).
     #[test]
     fn a_report_is_distinguished_from_other_errors() {
         let error = |origin: u8, number: u32| {

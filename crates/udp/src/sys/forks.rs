@@ -18,8 +18,8 @@ extern "C" fn count() {
 pub fn forks() -> u32 {
     static ASKED: Once = Once::new();
     ASKED.call_once(|| {
-        // SAFETY: the function only adds to an atomic number, which the child of a process with threads may do. The call fails
-        // only without memory for the entry.
+        // SAFETY: the function only adds to an atomic number, which is allowed in the child of a process with threads.
+        // The call fails only if there is no memory for the entry.
         unsafe { libc::pthread_atfork(None, None, Some(count)) };
     });
     FORKS.load(Ordering::Relaxed)

@@ -1,8 +1,8 @@
 //! Linux interfaces that the standard library lacks: batches of datagrams with their control messages, segmentation
-//! offload in both directions, timestamps.
+//! offload in both directions, and timestamps.
 //!
-//! This folder is the only place of the crate with `unsafe`: system calls take pointers. Each call is
-//! wrapped so that its callers need none.
+//! This folder is the only place of the crate with `unsafe`: system calls take pointers. Each call is wrapped so that
+//! its callers need no `unsafe`.
 
 mod address;
 mod control;

@@ -1,5 +1,6 @@
-//! Probes of an address that does not answer. The kernel reports ICMP errors only to connected sockets, so a probe has a
-//! socket of its own: errors that anyone on the path can forge must not reach the engine's socket.
+//! Probes of an address that does not answer. The kernel reports ICMP errors only to connected sockets, so each probe
+//! has a socket of its own. The engine's socket must not receive these errors, because anyone on the path can forge
+//! them.
 
 use std::io;
 use std::net::{SocketAddr, UdpSocket};
@@ -16,7 +17,8 @@ pub(crate) enum Unreachable {
     Host,
 }
 
-/// A probe: a datagram of one byte, which Apus hosts count and do not answer, and the socket that receives the network's report.
+/// A probe: a datagram of one byte, which Apus hosts count but do not answer, and the socket that receives the
+/// network's report.
 #[derive(Debug)]
 pub(crate) struct Reach(io::Result<UdpSocket>);
 
@@ -24,7 +26,7 @@ impl Reach {
     /// Sends a probe to `peer` from a new port at `local`'s address.
     pub(crate) fn probe(local: SocketAddr, peer: SocketAddr) -> Self {
         let send = || {
-            // A socket at all IPv6 addresses may serve IPv4 too.
+            // A socket bound to all IPv6 addresses may also serve IPv4 peers.
             let local = if local.is_ipv6() == peer.is_ipv6() { local } else { unspecified(peer) };
             let socket = UdpSocket::bind(SocketAddr::new(local.ip(), 0))?;
             socket.set_nonblocking(true)?;
@@ -35,7 +37,7 @@ impl Reach {
         Self(send())
     }
 
-    /// Returns a probe with this result.
+    /// Returns a probe that failed with this errno.
     #[cfg(any(test, feature = "worlds"))]
     pub(crate) fn failed(error: i32) -> Self {
         Self(Err(io::Error::from_raw_os_error(error)))
@@ -66,7 +68,7 @@ mod tests {
         let any = SocketAddr::from(([127, 0, 0, 1], 0));
         let silent = UdpSocket::bind(any).expect("a socket");
         let closed = UdpSocket::bind(any).and_then(|socket| socket.local_addr()).expect("a port");
-        // The report may be late, and another process may take the port meanwhile.
+        // The report may be late, and another process may use the port meanwhile.
         let from = Instant::now();
         while Reach::probe(any, closed).verdict() != Some(Unreachable::Port) {
             assert!(from.elapsed() < Duration::from_secs(60), "no report within a minute");

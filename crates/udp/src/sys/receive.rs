@@ -1,4 +1,4 @@
-//! Receives datagrams, many per system call, with their control messages.
+//! Reception of datagrams with their control messages, many datagrams per system call.
 #![expect(unsafe_code, reason = "system calls take pointers")]
 
 use std::io;
@@ -11,8 +11,8 @@ use super::control::{CONTROL_BYTES, Control, int};
 use super::socket::{Socket, check};
 use crate::session::Peer;
 
-/// Maximum number of datagrams, or aggregates of datagrams, per system call: as many full aggregates as stay in a core's
-/// second-level cache until they are read.
+/// Maximum number of datagrams, or aggregates of datagrams, per system call: the number of full aggregates that stay in
+/// a core's second-level cache until they are read.
 const BATCH: usize = 4;
 /// Maximum length of an aggregate (UDP_GRO).
 const BUFFER_BYTES: usize = 65_536;
@@ -23,7 +23,7 @@ pub(crate) struct Meta {
     pub(crate) from: SocketAddr,
     /// Destination address, if the socket is bound to all addresses.
     pub(crate) to: Option<IpAddr>,
-    /// Number of the host's port that it came to.
+    /// Number of the host's port at which the datagram arrived.
     pub(crate) port: u8,
     /// Total length in bytes.
     pub(crate) length: usize,
@@ -33,14 +33,14 @@ pub(crate) struct Meta {
     pub(crate) ttl: Option<u8>,
     /// DSCP and ECN.
     pub(crate) tos: u8,
-    /// When the kernel received it, nanoseconds of the real-time clock.
+    /// When the kernel received the datagram, in nanoseconds of the real-time clock.
     pub(crate) received_at: Option<i128>,
-    /// When the NIC received it, nanoseconds of the NIC's clock.
+    /// When the NIC received the datagram, in nanoseconds of the NIC's clock.
     pub(crate) nic_received_at: Option<i128>,
 }
 
 impl Meta {
-    /// Returns the control messages of a single datagram of which nothing else is known.
+    /// Returns the control messages of a single datagram, with only its sender and its length known.
     pub(crate) fn new(from: SocketAddr, length: usize) -> Self {
         Self {
             from,
@@ -55,7 +55,7 @@ impl Meta {
         }
     }
 
-    /// Returns its sender, and the address that it was sent to.
+    /// Returns the sender, and the address and port of this host that the datagram was sent to.
     #[inline]
     pub(crate) fn peer(&self) -> Peer {
         Peer { address: self.from, local: self.to, port: self.port }
@@ -68,8 +68,8 @@ pub(crate) struct ReceiveBuffers {
     controls: [Control; BATCH],
     names: [libc::sockaddr_storage; BATCH],
     metas: Vec<Meta>,
-    /// Number of datagrams that the next call requests: one while they arrive one by one, so that an empty poll and a
-    /// poll of one datagram are quick; more while there are more.
+    /// Number of datagrams that the next call requests. It is one while datagrams arrive one by one, so that a poll of
+    /// no or one datagram is fast. It is larger while more datagrams arrive.
     batch: usize,
 }
 
@@ -85,12 +85,12 @@ impl ReceiveBuffers {
         }
     }
 
-    /// Returns the number of datagrams or aggregates of the last call of [`Socket::receive`].
+    /// Returns the number of datagrams or aggregates received by the last call of [`Socket::receive`].
     pub(crate) fn len(&self) -> usize {
         self.metas.len()
     }
 
-    /// Returns the datagrams or aggregates of the last call of [`Socket::receive`].
+    /// Returns the datagrams or aggregates received by the last call of [`Socket::receive`].
     pub(crate) fn received(&mut self) -> impl Iterator<Item = (&Meta, &mut [u8])> {
         let buffers = self.bytes.chunks_exact_mut(BUFFER_BYTES);
         self.metas.iter().zip(buffers).map(|(meta, buffer)| (meta, &mut buffer[..meta.length]))
@@ -108,7 +108,7 @@ impl ReceiveBuffers {
 }
 
 impl Socket {
-    /// Receives at most a batch of datagrams. Returns whether there may be more.
+    /// Receives at most a batch of datagrams. Returns `true` if there may be more.
     pub(crate) fn receive(&self, buffers: &mut ReceiveBuffers) -> io::Result<bool> {
         buffers.metas.clear();
         let batch = buffers.batch;
@@ -126,9 +126,11 @@ impl Socket {
             header.msg_control = buffers.controls[i].0.as_mut_ptr().cast();
             header.msg_controllen = CONTROL_BYTES as _;
         }
-        // SAFETY: the first `batch` headers point to a name, a part and controls of the lengths given,
-        // which live until the call returns and which nothing else uses. It is called without the C
-        // library, whose wrapper is a point of cancellation and costs more than an empty poll.
+        // SAFETY: the first `batch` headers point to a name, a part and controls of the lengths given, which live until
+        // the call returns and which nothing else uses.
+        //
+        // The system call bypasses the C library, whose wrapper is a cancellation point and costs more than an empty
+        // poll.
         let received = unsafe {
             libc::syscall(
                 libc::SYS_recvmmsg,
@@ -204,7 +206,7 @@ fn meta(
     meta
 }
 
-/// Returns the instant at `index` in an array of seconds and nanoseconds; zero says that there is none.
+/// Returns the instant at `index` in an array of seconds and nanoseconds. Zero means that there is none.
 pub(super) fn instant(data: &[u8], index: usize) -> Option<i128> {
     let bytes = data.get(index * 16..index * 16 + 16)?;
     let seconds = i64::from_ne_bytes(*bytes.first_chunk()?);

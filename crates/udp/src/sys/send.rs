@@ -1,4 +1,4 @@
-//! Sends datagrams: many sends per system call, and many datagrams per send.
+//! Transmission of datagrams: many sends per system call, and many datagrams per send.
 #![expect(unsafe_code, reason = "system calls take pointers")]
 
 use std::io;
@@ -22,22 +22,22 @@ pub(crate) struct Outgoing<'a> {
     pub(crate) segment: usize,
     /// DSCP and ECN.
     pub(crate) tos: u8,
-    /// Whether to report when it left.
+    /// Whether the kernel or the NIC must report the departure.
     pub(crate) stamp: bool,
 }
 
 impl Outgoing<'_> {
-    /// Returns `true` if it needs no control message.
+    /// Returns `true` if the send needs no control message.
     fn is_plain(&self) -> bool {
         self.tos == 0 && self.to.local.is_none() && self.segment >= self.bytes.len() && !self.stamp
     }
 }
 
 impl Socket {
-    /// Sends as many of the first sends as the kernel has room for; returns how many.
+    /// Sends the first sends for which the kernel has room. Returns their number.
     ///
     /// # Errors
-    /// Why the first send failed.
+    /// The reason why the first send failed.
     pub(crate) fn send<'a>(&self, sends: impl Iterator<Item = Outgoing<'a>>) -> io::Result<usize> {
         let mut sends = sends.peekable();
         let Some(first) = sends.next() else { return Ok(0) };
@@ -69,9 +69,10 @@ impl Socket {
             }
             count += 1;
         }
-        // SAFETY: the first `count` headers point to a name, a part and controls that live until the
-        // call returns; the parts' bytes are only read. It is called without the C library, whose
-        // wrapper is a point of cancellation.
+        // SAFETY: the first `count` headers point to a name, a part and controls that live until the call returns; the
+        // parts' bytes are only read.
+        //
+        // The system call bypasses the C library, whose wrapper is a cancellation point.
         let sent = unsafe {
             libc::syscall(
                 libc::SYS_sendmmsg,
@@ -88,8 +89,9 @@ impl Socket {
     /// (measured on loopback).
     fn send_one(&self, send: &Outgoing<'_>) -> io::Result<()> {
         let (name, name_length) = address::encode(send.to.address);
-        // SAFETY: bytes and name are valid for the lengths given and are only read. It is called
-        // without the C library, whose wrapper is a point of cancellation.
+        // SAFETY: bytes and name are valid for the lengths given and are only read.
+        //
+        // The system call bypasses the C library, whose wrapper is a cancellation point.
         let sent = unsafe {
             libc::syscall(
                 libc::SYS_sendto,
@@ -106,7 +108,7 @@ impl Socket {
 }
 
 fn put_controls(control: &mut Control, send: &Outgoing<'_>) -> usize {
-    // Datagrams to IPv4 addresses take IPv4's options, even from an IPv6 socket.
+    // Datagrams to IPv4 addresses need the options of IPv4, even on an IPv6 socket.
     let (level, kind) = if send.to.address.is_ipv6() {
         (libc::IPPROTO_IPV6, libc::IPV6_TCLASS)
     } else {

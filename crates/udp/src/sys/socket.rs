@@ -8,11 +8,11 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
 use rustix::net::sockopt::{ip_mtu, ipv6_mtu};
 use rustix::net::{AddressFamily, SocketFlags, SocketType, bind, socket_with};
 
-/// TTL and hop limit of everything sent, from which the receiver counts hops.
+/// TTL and hop limit of all datagrams sent. The receiver counts hops from this value.
 pub(crate) const TTL: u8 = 64;
 
-/// The socket option that returns a socket's use of memory, since Linux 4.12 (asm-generic/socket.h); libc has only the
-/// positions of its values.
+/// The socket option that returns a socket's memory usage, since Linux 4.12 (asm-generic/socket.h). The crate libc
+/// defines only the positions of its values.
 const SO_MEMINFO: i32 = 55;
 
 /// The address families of a socket.
@@ -20,7 +20,7 @@ const SO_MEMINFO: i32 = 55;
 pub(crate) enum Families {
     V4,
     V6,
-    /// IPv4 peers of an IPv6 socket, whose addresses appear as IPv4 addresses here.
+    /// An IPv6 socket that also serves IPv4 peers. Their addresses appear as IPv4 addresses in this crate.
     Both,
 }
 
@@ -36,12 +36,12 @@ impl Families {
     }
 }
 
-/// How to open a socket.
+/// Options for opening a socket.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct SocketOptions {
     /// Bytes of each kernel buffer, if the system allows that many.
     pub(crate) buffer: u32,
-    /// Whether several sockets may have the same address, so that peers are divided among them.
+    /// Whether several sockets may have the same address, so that the kernel divides peers among them.
     pub(crate) shared: bool,
     /// The families to serve; `Both` needs an IPv6 address.
     pub(crate) families: Families,
@@ -51,11 +51,11 @@ pub(crate) struct SocketOptions {
 #[derive(Debug)]
 pub(crate) struct Socket {
     socket: UdpSocket,
-    /// The families of its addresses.
+    /// Address families that the socket serves.
     families: Families,
-    /// Whether it is bound to all addresses, so that each datagram comes with its destination address.
+    /// Whether the socket is bound to all addresses. Each datagram is then received with its destination address.
     any: bool,
-    /// Its number among the sockets of an engine.
+    /// Number of the socket among the sockets of an engine.
     pub(super) number: u8,
     /// Whether the kernel segments large sends (UDP_SEGMENT).
     pub(crate) segmentation: bool,
@@ -78,7 +78,7 @@ impl Socket {
                 (libc::IPV6_MTU_DISCOVER, libc::IPV6_PMTUDISC_DO),
                 (libc::IPV6_RECVHOPLIMIT, 1),
                 (libc::IPV6_RECVTCLASS, 1),
-                // It reports the destination of IPv4 datagrams too.
+                // This option also reports the destination of IPv4 datagrams.
                 (libc::IPV6_RECVPKTINFO, i32::from(any)),
             ] {
                 socket.set(libc::IPPROTO_IPV6, option, value)?;
@@ -98,9 +98,9 @@ impl Socket {
         let buffer = i32::try_from(buffer).unwrap_or(i32::MAX);
         socket.set(libc::SOL_SOCKET, libc::SO_RCVBUF, buffer)?;
         socket.set(libc::SOL_SOCKET, libc::SO_SNDBUF, buffer)?;
-        // Kernels before 4.18 lack it. It is optional.
+        // Kernels before 4.18 lack this option. It is not required.
         socket.segmentation = socket.set(libc::SOL_UDP, libc::UDP_SEGMENT, 0).is_ok();
-        // Kernels before 5.0 do not aggregate. It is optional.
+        // Kernels before 5.0 do not aggregate. The option is not required.
         let _ = socket.set(libc::SOL_UDP, libc::UDP_GRO, 1);
         if shared {
             socket.set(libc::SOL_SOCKET, libc::SO_REUSEPORT, 1)?;
@@ -109,8 +109,8 @@ impl Socket {
         Ok(socket)
     }
 
-    /// Requests the time at which the kernel, and the NIC if it can, received each datagram. With `departures`, also
-    /// requests reports of when stamped sends left, which are numbered from 0 from now on.
+    /// Requests the time at which the kernel, and if possible the NIC, received each datagram. With `departures`, also
+    /// requests reports of the departures of stamped sends. These sends are numbered from 0 from now on.
     pub(crate) fn timestamp(&self, departures: bool) -> io::Result<()> {
         let flags = libc::SOF_TIMESTAMPING_RX_SOFTWARE
             | libc::SOF_TIMESTAMPING_SOFTWARE
@@ -140,12 +140,12 @@ impl Socket {
 
     /// Returns the kernel's MTU of the path to `peer`, in bytes of an IP packet.
     pub(crate) fn path_mtu(&self, peer: SocketAddr) -> io::Result<u32> {
-        // The kernel reports it for connected sockets only, and this socket serves many peers.
+        // The kernel reports the MTU for connected sockets only, and this socket serves many peers.
         let probe = probe(peer)?;
         Ok(if peer.is_ipv6() { ipv6_mtu(probe) } else { ip_mtu(probe) }?)
     }
 
-    /// Sets the TTL or hop limit of everything sent from now on.
+    /// Sets the TTL or hop limit of all datagrams sent from now on.
     pub(crate) fn set_ttl(&self, ttl: u8) -> io::Result<()> {
         if self.families != Families::V4 {
             self.set(libc::IPPROTO_IPV6, libc::IPV6_UNICAST_HOPS, i32::from(ttl))?;
@@ -156,7 +156,7 @@ impl Socket {
         Ok(())
     }
 
-    /// Returns how many datagrams the kernel has dropped because the socket had no room for them, modulo 2^32.
+    /// Returns the number of datagrams that the kernel has dropped because the socket had no room, modulo 2^32.
     pub(crate) fn dropped(&self) -> io::Result<u32> {
         let mut info = [0u32; libc::SK_MEMINFO_DROPS as usize + 1];
         let mut length = size_of_val(&info) as libc::socklen_t;
@@ -173,7 +173,7 @@ impl Socket {
         Ok(info[libc::SK_MEMINFO_DROPS as usize])
     }
 
-    /// Sends without UDP checksums, if `on`: the kernel then refuses segmentation (EINVAL).
+    /// Sets whether to send without UDP checksums. If so, the kernel refuses segmentation (EINVAL).
     #[cfg(test)]
     pub(crate) fn omit_checksums(&self, on: bool) {
         self.set(libc::SOL_SOCKET, libc::SO_NO_CHECK, i32::from(on)).expect("an option of Linux");
@@ -200,7 +200,7 @@ pub(super) fn unspecified(address: SocketAddr) -> SocketAddr {
     (ip, 0).into()
 }
 
-/// Returns the address from which the kernel sends to `peer` unless a socket says otherwise; `None` if there is no route.
+/// Returns the source address that the kernel chooses for packets to `peer` by default; `None` if there is no route.
 pub(crate) fn source_to(peer: SocketAddr) -> Option<IpAddr> {
     Some(probe(peer).ok()?.local_addr().ok()?.ip())
 }
@@ -260,8 +260,8 @@ mod tests {
         assert_eq!(socket.send(std::iter::once(outgoing)).expect("sent"), 1);
     }
 
-    /// A datagram of each family reaches a socket for both with its TTL, DSCP and ECN (0xb9: EF and ECT(1)) and its
-    /// destination; the answer leaves from there, with its own.
+    /// A datagram of each family reaches a socket for both families with its TTL, DSCP and ECN (0xb9: EF and ECT(1)),
+    /// and destination. The answer leaves from this destination, with header values of its own.
     #[test]
     fn a_socket_for_both_families_reads_and_writes_the_headers_of_either() {
         let Some((server, at)) = open("[::]:0", Families::Both) else {
@@ -280,7 +280,7 @@ mod tests {
             assert_eq!((meta.from, meta.to), (from, Some(asked)));
             assert_eq!((meta.ttl, meta.tos), (Some(60), 0xb9), "{own}");
             server.set_ttl(61).expect("a TTL");
-            // A burst, where the kernel can segment it, and a single datagram.
+            // Sends a burst if the kernel can segment it, and a single datagram otherwise.
             let segment = if server.segmentation { 4 } else { 8 };
             send(&server, meta.peer(), b"answered", segment, 0x2a);
             let (meta, _) = receive(&client);
@@ -288,7 +288,7 @@ mod tests {
             assert_eq!((meta.ttl, meta.tos), (Some(61), 0x2a), "{own}");
         }
         let (ipv6_only, at) = open("[::]:0", Families::V6).expect("IPv6");
-        // Its port is free for IPv4.
+        // The port must still be free for IPv4.
         let v4 = format!("0.0.0.0:{}", at.port());
         assert!(open(&v4, Families::V4).is_some(), "{ipv6_only:?} took IPv4 too");
     }

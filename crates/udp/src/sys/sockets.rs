@@ -1,4 +1,5 @@
-//! The sockets of an engine: the one at its address and, if it spreads packets over source ports, one for each further port.
+//! The sockets of an engine: one at its address and, if the engine spreads packets over source ports, one for each
+//! further port.
 
 use std::io;
 use std::net::SocketAddr;
@@ -8,7 +9,7 @@ use rustix::event::{Timespec, epoll};
 
 use super::socket::{Socket, SocketOptions};
 
-/// Maximum number of sockets that one call reports. deviation: no source; others are reported by the next call.
+/// Maximum number of sockets that one call reports. deviation: no source; the next call reports the others.
 const EVENTS: usize = 32;
 
 /// The sockets of an engine.
@@ -22,16 +23,16 @@ pub(crate) struct Sockets {
 #[derive(Debug)]
 struct More {
     sockets: Box<[Socket]>,
-    /// Reports which of all sockets have datagrams.
+    /// An epoll instance that reports which of all sockets have datagrams.
     epoll: OwnedFd,
 }
 
 impl Sockets {
-    /// Opens `ports` sockets: the first at `address`, the others at the same IP address and at `next`, `next + 1` and so on, or
-    /// where the system chooses.
+    /// Opens `ports` sockets: the first at `address`, the others at the same IP address. The ports of the others are
+    /// `next`, `next + 1` and so on, or are chosen by the system.
     ///
     /// # Errors
-    /// Why an address cannot be bound, and which.
+    /// The address that cannot be bound, and the reason.
     pub(crate) fn open(
         address: SocketAddr,
         ports: u16,
@@ -69,13 +70,13 @@ impl Sockets {
         &self.first
     }
 
-    /// Returns `true` if there is more than one.
+    /// Returns `true` if there is more than one socket.
     #[inline]
     pub(crate) fn are_many(&self) -> bool {
         self.more.is_some()
     }
 
-    /// Returns a socket by number; the first if there is none.
+    /// Returns a socket by number, or the first one if there is no such socket.
     #[inline]
     pub(crate) fn get(&self, number: u8) -> &Socket {
         let more = self.more.as_ref().filter(|_| number > 0);
@@ -94,23 +95,23 @@ impl Sockets {
         let none =
             epoll::Event { flags: epoll::EventFlags::empty(), data: epoll::EventData::new_u64(0) };
         let (mut events, at_once) = ([none; EVENTS], Timespec { tv_sec: 0, tv_nsec: 0 });
-        // It fails only if a signal interrupts it; the next call reports the same.
+        // This fails only if a signal interrupts it. The next call then reports the same sockets.
         let count = epoll::wait(&more.epoll, &mut events[..], Some(&at_once)).unwrap_or(0);
         let numbers = events[..count].iter().map(|event| event.data.u64() as u8); // below 256
         ready.extend(numbers.filter(|&number| number > 0));
     }
 
-    /// Sets whether room to send in a socket is an event too.
+    /// Sets whether room to send in a socket is also an event.
     pub(crate) fn watch_room(&self, number: u8, watch: bool) {
         let Some(more) = &self.more else { return };
         let room = if watch { epoll::EventFlags::OUT } else { epoll::EventFlags::empty() };
         let data = epoll::EventData::new_u64(number.into());
-        // It fails only for lack of memory.
+        // This fails only for lack of memory.
         let _ = epoll::modify(&more.epoll, self.get(number), data, epoll::EventFlags::IN | room);
     }
 }
 
-/// It becomes readable when a datagram has arrived at a socket.
+/// The descriptor becomes readable when a datagram has arrived at a socket.
 impl AsFd for Sockets {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.more.as_ref().map_or_else(|| self.first.as_fd(), |more| more.epoll.as_fd())

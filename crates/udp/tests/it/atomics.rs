@@ -68,12 +68,12 @@ fn tickets_of_owner_and_peers_are_all_different() {
     assert_eq!(region.load(8), Ok(4_600));
 }
 
-/// A lock in a word: what it protects is never changed by two at a time.
+/// A lock in a word: the protected value is never changed by two threads at the same time.
 #[test]
 fn a_lock_by_compare_and_swap_excludes_owner_and_peers() {
     let hosts = Hosts::new(64);
     let (region, key) = (&hosts.region, hosts.region.key());
-    // The lock is at 0, what it protects at 16: a count, changed by a read and a write.
+    // The lock is at 0, and the protected value at 16: a count, changed by a read and a write.
     let by_peer = |peer: &Connection| {
         for _ in 0..50 {
             while !counter::replace(peer, key, 0, 0, 1).expect("swapped") {
@@ -144,7 +144,7 @@ fn threads_see_short_writes_and_words_of_long_ones_whole() {
                     assert!(is_whole(&bytes[4..][..ATOMIC_BYTES], ATOMIC_BYTES));
                     assert!(is_whole(&bytes[2_048..], 8));
                 });
-                // Between two looks the region is free, so that its engine keeps up with the peers.
+                // Between two reads the region is free, so that its engine keeps up with the peers.
                 thread::sleep(Duration::from_millis(1));
             }
         });

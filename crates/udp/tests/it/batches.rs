@@ -1,4 +1,4 @@
-//! Long batches in a socket, which is what bulk transfers make: what is acknowledged while they are read.
+//! Long batches in a socket, as bulk transfers cause them: acknowledgements are sent while they are read.
 
 use std::future::Future;
 use std::io::Write;
@@ -14,13 +14,13 @@ use apus_algorithms::registry::build;
 use apus_udp::{Access, Config, Host, Mode, Op, Request};
 use apus_units::Span;
 
-/// Says that a test was skipped where it is seen: what a test that passes prints by `eprintln` is not.
+/// Reports visibly that a test was skipped: the test harness hides `eprintln` output of tests that pass.
 fn skipped(why: &str) {
     let _ = writeln!(std::io::stderr(), "skipped: {why}");
 }
 
-/// A window of 256 packets, and no timer within a test: one that fires is the machine's, of a thread that was held
-/// off.
+/// Sets a window of 256 packets, and timeouts that do not expire within a test. A timer that fires would be caused by the
+/// machine, if it deschedules a thread.
 fn timeless(config: &mut Config) {
     let settings = [("window", "256"), ("min_rto", "60s"), ("initial_rto", "60s")];
     config.algorithm = build("constant", None, &settings).expect("constant");
@@ -31,24 +31,24 @@ fn received(host: &Host) -> u64 {
     host.stats().map(|stats| stats.datagrams_received.load(Ordering::Relaxed)).sum()
 }
 
-/// An acknowledgement says of the newest 128 packets which have come (`apus_wire`, the body of an ACK), so
-/// that a longer batch takes several.
+/// An acknowledgement reports the newest 128 received packets (`apus_wire`, the body of an ACK), so a longer batch needs
+/// several.
 #[test]
 fn a_long_batch_is_acknowledged_while_it_is_read() {
     let (pair, [connection, _peer]) = Pair::connect(timeless);
     let region = pair.server.register(vec![0; 1000], Access::WRITE).expect("memory");
     let mut longest = 0;
-    // A busy kernel may hand the window over in parts; then another round shows it.
+    // A busy kernel may deliver the window in parts; another round then delivers it as a whole.
     let from = Instant::now();
     for round in 0..=u8::MAX {
         if round >= 10 && (longest > 128 || longest <= 16 || from.elapsed() > PATIENCE) {
             break;
         }
-        // Short ones, of which a whole window fits into any socket's buffer.
+        // Short writes, of which a whole window fits into any socket's buffer.
         let mut writes: Vec<Op> = (0..512)
             .map(|n| submit(&connection, Request::write(region.key(), n, vec![round; 1])))
             .collect();
-        // The whole window, of which one step sends 64 packets, goes before the server looks.
+        // The whole window is sent before the server polls. One step sends 64 of its packets.
         for _ in 0..20 {
             pair.client.drive();
         }
@@ -64,16 +64,16 @@ fn a_long_batch_is_acknowledged_while_it_is_read() {
     }
     let (_, counters) = connection.flow_state(0).expect("open");
     assert_eq!(counters.fast_losses, 0, "{counters:?}, batches of up to {longest}");
-    // By one look, without aggregates, the engine takes four datagrams, and in a step it looks four times.
+    // One poll without aggregates receives four datagrams, and a step polls four times.
     if longest <= 16 {
         return skipped("the kernel aggregates no datagrams (UDP_SEGMENT, UDP_GRO)");
     }
     assert!(longest > 128, "batches of no more than {longest} say nothing");
 }
 
-/// An initiator's flows learn their peers' numbers with the first packet under the new keys. If that comes at the
-/// head of a long batch, as the answer to the ping was lost, what is acknowledged while the batch is read must bear
-/// those numbers already.
+/// The flows of an initiator learn their peers' numbers with the first packet under the new keys. If the answer to the ping
+/// was lost, that packet may be the head of a long batch. Acknowledgements that are sent while the batch is read must then
+/// already carry those numbers.
 #[test]
 fn a_batch_that_opens_a_connection_is_acknowledged_to_the_right_flow_while_it_is_read() {
     let [server, client] = [(); 2].map(|()| {
@@ -85,7 +85,7 @@ fn a_batch_that_opens_a_connection_is_acknowledged_to_the_right_flow_while_it_is
     let region = client.register(vec![0; 45_000], Access::WRITE).expect("memory");
     let mut hand = Hand::new(server.local_addr());
     let mut context = Context::from_waker(Waker::noop());
-    // The first flow has the number that a flow's peer has until it is known.
+    // The first flow has the same number as a flow's peer has until its number is known.
     let mut connecting = pin!(client.connect_async(hand.address(), &[0; 2], None));
     let peer = (0..TOO_MANY).find_map(|_| {
         // Polling drives the client.
@@ -101,7 +101,7 @@ fn a_batch_that_opens_a_connection_is_acknowledged_to_the_right_flow_while_it_is
     });
     let peer = peer.expect("the server has heard the ping");
 
-    // Its answer is lost.
+    // The answer to its ping is lost.
     let bytes = pattern(1, 45_000);
     let write = Request::write(region.key(), 0, bytes.clone());
     let mut write = pin!(peer.submit_to(1, write).expect("room"));
@@ -128,7 +128,7 @@ fn a_batch_that_opens_a_connection_is_acknowledged_to_the_right_flow_while_it_is
     };
     region.read(|stored| assert!(stored == bytes));
 
-    // The server does not say it again.
+    // The server does not repeat its packets.
     let mut done = None;
     until("what came is acknowledged", || {
         client.drive();

@@ -1,5 +1,4 @@
-//! Bolt between processes: a switch without keys stands in the path, marks packets and answers their
-//! source (Bolt §4.3).
+//! Bolt between processes: a switch without keys on the path marks packets and sends signals to their source (Bolt §4.3).
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -41,15 +40,15 @@ impl Running {
 #[test]
 fn a_switch_in_the_path_of_sealed_packets_takes_the_window_down() {
     let mut settings = config(SHARED);
-    // No loss can take the window below what the switch must: a cut is to half of it at most.
+    // Losses cannot reduce the window as far as the switch must: a loss cuts it to half at most.
     settings.algorithm = build("bolt", None, &[("ai", "0"), ("min_rto", "60s")]).expect("bolt");
-    // Packets that no probe makes longer, which would make the window smaller in packets.
+    // Fixed packet length: a probe that allowed longer packets would make the window smaller in packets.
     settings.max_mtu = 1280;
     let (server, client) = (host(settings.clone()), host(settings.clone()));
     let region = server.register(vec![0; 1 << 20], Access::ALL).expect("region");
     let mut between = Config::new(any(), server.local_addr(), Rate::from_gbps(1));
     (between.algorithm, between.max_mtu) = (Some(settings.algorithm), settings.max_mtu);
-    // Room for the window: no packet is lost.
+    // The buffer has room for the window, so no packet is lost.
     between.buffer = Bytes::new(1 << 20);
     let switch = Switch::open(&between).expect("a switch");
     let address = switch.local_addr();
@@ -69,7 +68,7 @@ fn a_switch_in_the_path_of_sealed_packets_takes_the_window_down() {
     // Each flow state is that of the side that sends the data.
     let window = |connection: &apus_udp::Connection| connection.flow_state(0).expect("open").0.cwnd;
     assert_eq!((window(&here), window(&there)), (64.0, 64.0), "the default");
-    // A burst is a quarter of the window, so that it finds a queue as long as the window is longer than a few packets.
+    // A burst is a quarter of the window, so it finds a queue as long as the window exceeds a few packets.
     while window(&here) > 48.0 || window(&there) > 48.0 {
         assert!(from.elapsed() < PATIENCE, "windows of {}, {}", window(&here), window(&there));
         write();

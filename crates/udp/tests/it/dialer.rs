@@ -1,4 +1,4 @@
-//! Peers by name: each attempt resolves the name anew.
+//! Peers by name: each attempt resolves the name again.
 
 use std::io;
 use std::net::SocketAddr;
@@ -44,7 +44,7 @@ fn a_name_is_resolved_again_after_the_connection_has_ended_and_when_the_peer_dra
     let dialer = Dialer::new(Arc::clone(&client), "service", 48_700).resolver(service.clone());
     assert!(matches!(dialer.connection(), Err(DialError::NoAddress(name)) if name == "service"));
     let [first, second, third] = [(); 3].map(|()| host(config(SHARED)));
-    // A host at an IPv4 address cannot reach the first of these, and tries the next.
+    // A host at an IPv4 address cannot reach the first of these addresses, and tries the next.
     service.is_at(&["[::1]:48700".parse().expect("an address"), first.local_addr()]);
     let connection = dialer.connection().expect("connected");
     assert_eq!(connection.peer(), first.local_addr());
@@ -58,7 +58,7 @@ fn a_name_is_resolved_again_after_the_connection_has_ended_and_when_the_peer_dra
     assert_eq!((connection.peer(), service.asked()), (second.local_addr(), 3));
 
     service.is_at(&[third.local_addr()]);
-    // The second server keeps the connection until its application has taken this.
+    // The second server keeps the connection until its application has received this message.
     connection.submit(Request::message(vec![1])).expect("room").wait().expect("delivered");
     let there = second.accept().expect("the client");
     std::thread::scope(|scope| {
@@ -83,7 +83,7 @@ fn the_systems_resolver_takes_addresses_and_localhost() {
     assert!(at("localhost").expect("a host file").iter().all(|address| address.ip().is_loopback()));
 }
 
-/// A resolver that tells that it was asked and answers when it may.
+/// A resolver that reports each request, and answers when it is allowed to.
 struct Slow {
     asked: mpsc::Sender<()>,
     answers: Mutex<mpsc::Receiver<()>>,
@@ -111,7 +111,7 @@ fn a_thread_that_would_deadlock_does_not_wait_for_another_that_connects() {
         region.write(|_| assert!(matches!(dialer.connection(), Err(DialError::WouldDeadlock))));
         answer.send(()).expect("the resolver");
         assert!(matches!(other.join().expect("no panic"), Err(DialError::NoAddress(_))));
-        // Nobody connects now, and this thread may not.
+        // No thread is connecting now, and this thread must not connect.
         drop(answer);
         region.write(|_| assert!(matches!(dialer.connection(), Err(DialError::WouldDeadlock))));
     });

@@ -8,7 +8,7 @@ use apus_udp::{Access, ConnectError, Connection, End, Host, Request, SubmitError
 
 use crate::support::{PATIENCE, SHARED, config, host, until};
 
-/// A server and a client, connected.
+/// Returns a server and a client that are connected.
 fn connected(server: apus_udp::Config) -> (Arc<Host>, Host, Connection, Connection) {
     let (server, client) = (Arc::new(host(server)), host(config(SHARED)));
     let here = client.connect(server.local_addr()).expect("connect");
@@ -39,7 +39,7 @@ fn a_host_that_drains_refuses_new_work_answers_what_it_has_and_closes() {
     let other = host(config(SHARED));
     let refused = other.connect(server.local_addr()).err();
     assert_eq!(refused, Some(ConnectError::PeerDraining));
-    // The message was not taken, so the connection waits for its answer.
+    // The application has not received the message yet, so the connection waits for its answer.
     assert_eq!((here.ended(), drained.is_finished()), (None, false));
     assert_eq!(there.receive().expect("the message").bytes[..], [1]);
     message(&there, 3).expect("an answer is no new work").wait().expect("delivered");
@@ -47,7 +47,7 @@ fn a_host_that_drains_refuses_new_work_answers_what_it_has_and_closes() {
     assert!(drained.join().expect("no panic"));
     assert_eq!(there.ended(), Some(End::ClosedHere));
     until("the client hears of the end", || here.ended() == Some(End::ClosedByPeer));
-    // Nothing is open any more, so that a second call returns at once.
+    // No connection is open any more, so a second call returns at once.
     assert!(server.drain(Duration::ZERO) || server.drain(PATIENCE));
 }
 
@@ -56,7 +56,7 @@ fn outstanding_ops_of_peers_end_before_their_connection() {
     let mut settings = config(SHARED);
     settings.max_queued_messages = 1;
     let (server, _client, here, there) = connected(settings);
-    // The server has room for one of them, and the client sends the other ones again and again.
+    // The server has room for one of the messages, and the client repeats the others.
     let sent: Vec<_> = (0..4).map(|n| message(&here, n).expect("room")).collect();
     until("the first has arrived", || {
         server.stats().any(|s| s.payload_received.load(std::sync::atomic::Ordering::Relaxed) > 0)

@@ -1,4 +1,4 @@
-//! Who drives an engine: calls that wait, in turns, and a thread of the host while none does.
+//! Threads that drive an engine: blocking calls in turn, or a thread of the host while no call waits.
 
 use std::future::pending;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -12,7 +12,7 @@ use apus_udp::{
     Access, Connection, End, Host, Message, MessageReceiver, Request, Stats, async_channel,
 };
 
-/// Two hosts in the default mode, and the connection at both.
+/// Returns two hosts in the default mode, and both ends of the connection.
 fn pair() -> ([Host; 2], [Connection; 2]) {
     let hosts = [(); 2].map(|()| host(steady(SHARED)));
     let here = hosts[0].connect(hosts[1].local_addr()).expect("a peer");
@@ -45,7 +45,8 @@ fn peers_are_answered_while_no_call_waits() {
     }
 }
 
-/// A thread that answers promptly is expected to go on so; what is held for its answer must leave without it too.
+/// A thread that answers promptly is expected to continue to do so. Acknowledgements that are held for its answer must also
+/// be sent without the answer.
 #[test]
 fn peers_are_answered_though_a_prompt_thread_stops_waiting() {
     let (hosts, [here, there]) = pair();
@@ -55,7 +56,7 @@ fn peers_are_answered_though_a_prompt_thread_stops_waiting() {
         for n in 0..300 {
             let message = there.receive().expect("a message");
             if n % 100 == 99 {
-                // Neither waits for the host nor submits.
+                // This thread neither waits for the host nor submits.
                 go_on.recv().expect("the peer has got its answers");
             }
             there.submit(Request::message(message.bytes)).expect("room");
@@ -82,7 +83,7 @@ fn calls_of_many_threads_end_while_they_drive_in_turns() {
     let region = hosts[1].register(vec![0; 8 << 12], Access::ALL).expect("memory");
     let key = region.key();
     let hosts = hosts.map(Arc::new);
-    // Calls that wait all the time: one of them leads first.
+    // Calls that wait all the time: one of them drives the engine first.
     let waiting: Vec<_> = hosts
         .iter()
         .map(|host| {
@@ -143,7 +144,7 @@ fn host_runs_on_after_a_future_has_panicked_in_block_on() {
     let panics = || hosts[0].block_on(async { panic!("a panic, as the test wants it") }, None);
     let ended: thread::Result<Option<()>> = catch_unwind(AssertUnwindSafe(panics));
     assert!(ended.is_err());
-    // Without a call that waits, and with one.
+    // Both without a waiting call and with one.
     there.submit(Request::message(vec![1])).expect("room").wait().expect("delivered");
     assert_eq!(here.receive().expect("a message").bytes[..], [1]);
     here.submit(Request::message(vec![2])).expect("room").wait().expect("delivered");
@@ -167,7 +168,7 @@ fn future_of_block_on_may_wait_and_may_stop_its_host() {
     echo.join().expect("no failure");
 }
 
-/// The peer reads the region all the time, so that an engine that sent here would wait for the region's memory.
+/// The peer reads the region all the time, so an engine that sent packets in this call would wait for the region's memory.
 #[test]
 fn ops_may_be_submitted_while_the_memory_of_a_region_is_held() {
     let (hosts, [here, there]) = pair();
@@ -210,7 +211,7 @@ fn ops_of_several_threads_on_one_flow_are_sent_though_none_waits_for_the_host() 
             }
         });
         for _ in 0..2 {
-            // Not a wait that drives the engine.
+            // This wait does not drive the engine.
             let end = ends.recv_blocking().expect("an end");
             end.result.expect("delivered");
             there.receive().expect("a message");
@@ -218,7 +219,7 @@ fn ops_of_several_threads_on_one_flow_are_sent_though_none_waits_for_the_host() 
     }
 }
 
-/// Repeats a measurement that another thread may disturb until it holds, for at most a minute.
+/// Repeats a measurement that another thread may disturb, until it holds, for at most a minute.
 fn holds_at_last(what: &str, mut measure: impl FnMut() -> bool) {
     let until = Instant::now() + Duration::from_secs(60);
     while !measure() {

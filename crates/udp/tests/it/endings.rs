@@ -1,4 +1,4 @@
-//! How ops, connections and attempts to connect end when the other side does something else: each ending by its name.
+//! Ends of ops, connections and connection attempts that the other side causes: each end has its own name.
 
 use std::future::Future;
 use std::pin::{Pin, pin};
@@ -17,7 +17,7 @@ use apus_udp::{
 };
 use apus_units::Span;
 
-/// Packets of 1500 B, a constant window of `packets`, no timeout of the transport within a test.
+/// Sets packets of 1500 B, a constant window of `packets`, and transport timeouts that do not expire within a test.
 fn window(config: &mut Config, packets: &str) {
     let settings = [("window", packets), ("min_rto", "60s"), ("initial_rto", "60s")];
     config.algorithm = build("constant", None, &settings).expect("constant");
@@ -46,7 +46,7 @@ fn a_region_withdrawn_under_way_leaves_a_write_unknown_and_a_read_whole() {
         drive(&[&pair.client, &pair.server], "its first bytes", || moved(host) > before);
         region.withdraw();
         let end = pair.until(1, op);
-        // At most a window has been taken before, of 1 MiB.
+        // At most one window of the 1 MiB was received before.
         if std::ptr::eq(region, &written) {
             assert_eq!(end.err(), Some(OpError::Unknown(Cause::Withdrawn)));
             assert!(moved(host) - before <= 2 * 16 * 1500, "it was not under way");
@@ -55,7 +55,7 @@ fn a_region_withdrawn_under_way_leaves_a_write_unknown_and_a_read_whole() {
         }
         drive(&[&pair.client, &pair.server], "nobody uses it", || region.is_free());
     }
-    // The connection goes on.
+    // The connection continues.
     let message = submit(&connection, Request::message(vec![7]));
     pair.until(1, message).expect("delivered");
     assert_eq!(peer.try_receive().expect("open").expect("a message").bytes[..], [7]);
@@ -71,7 +71,7 @@ fn a_peer_that_falls_silent_leaves_unknown_what_was_sent_and_the_rest_not_sent()
     let region = pair.server.register(vec![0; 100], Access::WRITE).expect("memory");
     let [sent, kept] =
         [(); 2].map(|()| submit(&connection, Request::write(region.key(), 0, vec![1; 100])));
-    // Nobody drives the server any more.
+    // No thread drives the server any more.
     drive(&[&pair.client], "it is found out", || connection.ended().is_some());
     assert_eq!(connection.ended(), Some(End::Silent));
     assert_eq!(sent.wait().err(), Some(OpError::Unknown(Cause::Ended(End::Silent))));
@@ -92,7 +92,7 @@ fn a_connection_whose_peer_connects_anew_is_replaced() {
             there.is_some()
         });
         if lost {
-            // The server does not hear that it is closed.
+            // The server does not receive the close.
             here.close();
             assert!(!hand.take().is_empty());
         }
@@ -188,7 +188,7 @@ fn connect_returns_ok_to_as_many_peers_as_the_host_has_room_for() {
     let mut asked: Vec<_> =
         clients.iter().map(|client| Box::pin(client.connect_async(address, &[0], None))).collect();
     let mut answers: Vec<Option<_>> = clients.iter().map(|_| None).collect();
-    // The server takes all requests before the first of them is confirmed: no client is driven meanwhile.
+    // The server receives all requests before the first of them is confirmed, because no client is driven meanwhile.
     drive(&[], "an answer for each", || {
         for (asked, answer) in asked.iter_mut().zip(&mut answers) {
             if answer.is_none()
@@ -217,7 +217,7 @@ fn connect_returns_ok_to_as_many_peers_as_the_host_has_room_for() {
         end.expect("an end").expect("delivered");
         assert_eq!(connection.ended(), None);
     }
-    // Accepting made room.
+    // Accepting a connection made room.
     let late = host(config(Mode::Inline));
     let mut asked = pin!(late.connect_async(address, &[0], None));
     drive(&[&server], "a connection", || asked.as_mut().poll(&mut context).is_ready());
@@ -263,7 +263,7 @@ fn a_peer_that_takes_no_answers_holds_a_region_only_until_it_is_revoked() {
     let sent = || pair.stats()[1].payload_sent.load(Ordering::Relaxed);
     let read = submit(&connection, Request::read(region.key(), 0, 1 << 20));
     drive(&[&pair.client, &pair.server], "the first answers", || sent() > 0);
-    // Nobody drives the client any more: it acknowledges nothing.
+    // No thread drives the client any more, so it acknowledges nothing.
     region.withdraw();
     for _ in 0..1000 {
         pair.server.drive();

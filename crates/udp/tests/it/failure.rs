@@ -1,5 +1,5 @@
-//! Application code that panics or stops its host in an engine's thread, and ops that no packet can express: every wait
-//! ends, with the true reason.
+//! Application code that panics or stops its host in an engine's thread, and ops that no packet can express. Every wait ends,
+//! with the true reason.
 
 use std::future::Future;
 use std::pin::pin;
@@ -17,7 +17,7 @@ use apus_udp::{
 
 const MODES: [Mode; 3] = [Mode::Shared, Mode::Spinning, Mode::Inline];
 
-/// A future's value, with the hosts driven meanwhile.
+/// Returns the output of a future, and drives the hosts meanwhile.
 fn finish<T>(hosts: &[&Host], what: &str, future: impl Future<Output = T>) -> T {
     let mut future = pin!(future);
     let mut context = Context::from_waker(Waker::noop());
@@ -32,7 +32,7 @@ fn finish<T>(hosts: &[&Host], what: &str, future: impl Future<Output = T>) -> T 
     value.expect("it is done")
 }
 
-/// A host of this mode, the peer of it that has threads, and the connection at both.
+/// Returns a host of this mode, its peer, which has threads, and both ends of the connection.
 fn pair(mode: Mode) -> ([Host; 2], [Connection; 2]) {
     let hosts = [host(config(mode)), host(config(SHARED))];
     let [here, peer] = &hosts;
@@ -42,7 +42,7 @@ fn pair(mode: Mode) -> ([Host; 2], [Connection; 2]) {
     (hosts, [connection, there])
 }
 
-/// Memory that panics when it is touched, once it is armed.
+/// Memory that panics when it is accessed after it was armed.
 struct Trap {
     bytes: Vec<u8>,
     armed: Arc<AtomicBool>,
@@ -75,7 +75,7 @@ fn memory_that_panics_ends_ops_as_unknown_connections_by_name_and_all_waits() {
         let region = peer.register(vec![0; 1 << 20], Access::ALL).expect("memory");
         let ours = here.register(vec![0; 64], Access::ALL).expect("memory");
 
-        // Waits of all kinds, in threads of their own.
+        // Waits of all kinds, in separate threads.
         let here = Arc::new(here);
         let waits = [
             spawn({
@@ -118,7 +118,7 @@ fn memory_that_panics_ends_ops_as_unknown_connections_by_name_and_all_waits() {
         }
         waits.into_iter().for_each(|wait| wait.join().expect("a wait that ends as it should"));
 
-        // What comes afterwards ends too.
+        // Later calls end as well.
         let late = connection.submit(Request::message(vec![1]));
         assert_eq!(late.err(), Some(SubmitError::Ended(End::EngineFailed)));
         assert_eq!(connection.flow_state(0).err(), Some(End::EngineFailed));
@@ -128,7 +128,7 @@ fn memory_that_panics_ends_ops_as_unknown_connections_by_name_and_all_waits() {
         assert_eq!(again.err(), Some(ConnectError::EngineFailed));
         ours.withdraw();
         assert!(ours.is_free(), "no engine uses it any more");
-        // The peer is told, and learns what its own write may have done.
+        // The peer is told, and its own write ends as unknown.
         drive(&[], "the peer hears of it", || there.ended() == Some(End::ClosedByPeer));
         let end = writing.wait().err();
         assert_eq!(end, Some(OpError::Unknown(Cause::Ended(End::ClosedByPeer))));
@@ -148,7 +148,7 @@ fn spawn(wait: impl FnOnce() + Send + 'static) -> thread::JoinHandle<()> {
     thread::spawn(wait)
 }
 
-/// Memory that panics when it is written to, which only an engine does, when data arrive.
+/// Memory that panics when it is written to. Only an engine writes to it, when data arrive.
 struct Unwritable([u8; 8]);
 
 impl Memory for Unwritable {
@@ -186,7 +186,7 @@ fn no_op_claims_not_to_have_been_sent_whose_bytes_are_at_the_peer() {
     }
 }
 
-/// Wakes nobody: it panics.
+/// A waker that panics instead of waking a thread.
 #[derive(Default)]
 struct Panics(AtomicU32);
 
@@ -197,7 +197,7 @@ impl Wake for Panics {
     }
 }
 
-/// Drops itself with a panic.
+/// A buffer whose destructor panics.
 struct DropsBadly(Vec<u8>);
 
 impl AsRef<[u8]> for DropsBadly {
@@ -222,7 +222,7 @@ fn wakers_and_destructors_that_panic_leave_the_engine_and_other_waits_as_they_we
         let mut context = Context::from_waker(&waker);
         let wakes = || panics.0.load(Ordering::Relaxed);
 
-        // Of a message: the one who waits beside still gets the next.
+        // Panic of a message's waker: the other wait for messages still gets the next one.
         let mut receiving = pin!(connection.receive_async());
         assert!(receiving.as_mut().poll(&mut context).is_pending());
         let mut accepting = pin!(here.accept_async());
@@ -232,10 +232,10 @@ fn wakers_and_destructors_that_panic_leave_the_engine_and_other_waits_as_they_we
         let message = finish(&[], "the message", receiving).expect("it is there");
         assert_eq!(message.bytes[..], [1]);
 
-        // Of an op, and of a queue that the application made itself.
+        // Panic of an op's waker, and of the waker of a queue that the application made itself.
         let (queue, ends) = async_channel::bounded(4);
         let before = wakes();
-        // Forgotten afterwards: the channel is the application's own, and has lost count of its waits.
+        // Forgotten afterwards: the channel belongs to the application, and its count of waits is no longer correct.
         let mut waits_for_queue = Box::pin(ends.recv());
         assert!(waits_for_queue.as_mut().poll(&mut context).is_pending());
         let read = Request::read(region.key(), 0, 4096);
@@ -244,7 +244,7 @@ fn wakers_and_destructors_that_panic_leave_the_engine_and_other_waits_as_they_we
         assert_eq!(ends.try_recv().expect("an end").user, 7);
         std::mem::forget(waits_for_queue);
 
-        // Of memory that it gives back.
+        // Panic of memory that the engine gives back.
         let bytes = Bytes::from_owner(DropsBadly(vec![9; 100]));
         let write = Request::write(region.key(), 0, bytes);
         connection.submit(write).expect("room").wait().expect("done all the same");
@@ -275,7 +275,7 @@ fn an_address_beyond_2_to_the_64_is_refused_at_once_and_the_flow_goes_on() {
                     assert_eq!(taken.err(), Some(refused));
                     assert!(refused.to_string().contains("below"), "it says what would be right");
                 } else {
-                    // As far as a packet can say: it is the region that ends before.
+                    // A packet can express this address, so the refusal comes from the end of the region.
                     let end = finish(&[&here], "a refusal", taken.expect("it can be said"));
                     assert_eq!(end.err(), Some(OpError::Refused(Refusal::OutOfBounds)));
                 }
@@ -288,7 +288,7 @@ fn an_address_beyond_2_to_the_64_is_refused_at_once_and_the_flow_goes_on() {
     }
 }
 
-/// Memory whose length changes, which its contract forbids.
+/// Memory whose length changes, in breach of its contract.
 struct Changes {
     bytes: Vec<u8>,
     length: Arc<AtomicU32>,
@@ -321,7 +321,7 @@ fn memory_that_shrinks_ends_the_reads_of_it_by_name_and_nothing_counts_as_lost()
     let (_, counters) = there.flow_state(0).expect("open");
     assert_eq!((counters.fast_losses, counters.timeout_losses, counters.timeouts), (0, 0, 0));
 
-    // A read's own memory that grows so far that its last address cannot be said any more.
+    // The destination memory of a read grows so much that a packet cannot express its last address any more.
     let length = Arc::new(AtomicU32::new(10));
     let target = Changes { bytes: vec![0; 100], length: Arc::clone(&length) };
     let inline = host(config(Mode::Inline));
@@ -343,7 +343,7 @@ fn failed_engine_of_three_leaves_connections_of_the_others_open() {
     let armed = Arc::new(AtomicBool::new(false));
     let trap = host_region(&server, &armed);
     let connections = || server.stats().map(|stats| stats.connections.load(Ordering::Relaxed));
-    // The kernel divides the clients among the engines.
+    // The kernel distributes the clients over the engines.
     let mut clients = Vec::new();
     while clients.len() < 12 || connections().any(|count| count == 0) {
         let client = host(config(Mode::Shared));
@@ -365,7 +365,7 @@ fn failed_engine_of_three_leaves_connections_of_the_others_open() {
     }
 }
 
-/// Memory that stops its host, a while after it was written to.
+/// Memory that stops its host some time after it was written to.
 struct Stops {
     bytes: Vec<u8>,
     host: Arc<OnceLock<Arc<Host>>>,

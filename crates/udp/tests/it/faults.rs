@@ -1,5 +1,5 @@
-//! Hosts with a network between them that loses, duplicates, reorders and corrupts: every op ends once
-//! and what arrives is what was sent.
+//! Hosts with a network between them that loses, duplicates, reorders and corrupts datagrams. Every op ends once, and the
+//! received bytes are those that were sent.
 
 use std::time::{Duration, Instant};
 
@@ -24,7 +24,7 @@ fn path(insecure: bool, seed: u64) -> Path {
     if insecure {
         settings.keys = KeyRing::insecure();
     }
-    // A relay has no buffer for jumbo bursts, and a busy machine loses what it cannot buffer.
+    // A relay has no buffer for jumbo bursts, and a busy machine loses datagrams that it cannot buffer.
     settings.max_mtu = 1500;
     let server = host(settings.clone());
     let client = host(settings);
@@ -56,7 +56,7 @@ fn every_op_ends_once_with_the_right_bytes_whatever_the_network_does() {
             };
             messages += u64::from(i % 3 == 1);
             if i % 3 == 2 {
-                // What is read must have been written.
+                // The write must end before its bytes are read.
                 ended += drain(&ends, &path, i - i % 3);
             }
             path.here.submit_queued(0, request, &queue, i).expect("room");
@@ -81,7 +81,7 @@ fn every_op_ends_once_with_the_right_bytes_whatever_the_network_does() {
 
 #[test]
 fn a_path_that_drops_long_packets_without_a_word_carries_ops_in_shorter_ones() {
-    // The kernel knows of no limit: it is a loopback interface.
+    // The kernel knows of no smaller MTU, because it uses the loopback interface.
     let settings = support::steady(SHARED);
     let (server, client) = (host(settings.clone()), host(settings));
     let relay = Relay::new(server.local_addr(), Faults::default(), 1);
@@ -128,7 +128,7 @@ fn a_window_stays_what_it_is_in_bytes_when_a_probe_finds_that_the_path_takes_lon
     let here = client.connect(server.local_addr()).expect("connect");
     let from = Instant::now();
     let window = loop {
-        // Shorter packets may be confirmed first, if an answer is long in coming.
+        // Shorter packets may be confirmed first, if an answer is late.
         let (state, _) = here.flow_state(0).expect("its state");
         if state.cwnd < 9.1 {
             break state.cwnd;
@@ -136,13 +136,13 @@ fn a_window_stays_what_it_is_in_bytes_when_a_probe_finds_that_the_path_takes_lon
         assert!(from.elapsed() < PATIENCE, "a window of {} packets", state.cwnd);
         std::thread::sleep(Duration::from_millis(1));
     };
-    // 64 packets of at most 1280 B are as many bytes as 9.1 of 9000 B, and less by the headers' share: 7.2 if they
-    // took 300 B.
+    // 64 packets of at most 1280 B have as many bytes as 9.1 packets of 9000 B, less the share of the headers: 7.2 packets if
+    // headers took 300 B.
     assert!(window >= 7.2, "{window}");
 }
 
-/// Takes ends until those of the write and the message of the round that began with op `first` are
-/// among them; returns how many it took.
+/// Takes completions until those of the write and the message of the round that began with op `first` are among them. Returns
+/// the number of completions taken.
 fn drain(ends: &async_channel::Receiver<Completion>, path: &Path, first: u64) -> u64 {
     let (mut missing, mut taken) = (2, 0);
     while missing > 0 {

@@ -1,5 +1,4 @@
-//! The interface of futures: both sides as tasks of one thread, under a runtime of a few lines, in place of
-//! any.
+//! The interface of futures: both sides are tasks of one thread. A minimal runtime of a few lines stands for any runtime.
 
 use std::future::{Future, poll_fn};
 use std::pin::pin;
@@ -12,7 +11,7 @@ use std::time::Duration;
 use crate::support::{host, pattern, steady};
 use apus_udp::{Access, Cause, End, Host, Mode, OpError, RegionKey, Request};
 
-/// Wakes the thread of the runtime, and counts it.
+/// Wakes the thread of the runtime, and counts the wake-ups.
 struct Waking(Thread, AtomicU64);
 
 impl Wake for Waking {
@@ -22,8 +21,7 @@ impl Wake for Waking {
     }
 }
 
-/// Runs a future on this thread, which sleeps until it is woken; returns what it yields, and how often it
-/// was polled.
+/// Runs a future on this thread, which sleeps until it is woken. Returns the output, and the number of polls.
 fn run<F: Future>(future: F) -> (F::Output, u64) {
     let mut future = pin!(future);
     let waking = Arc::new(Waking(thread::current(), AtomicU64::new(0)));
@@ -38,7 +36,7 @@ fn run<F: Future>(future: F) -> (F::Output, u64) {
     }
 }
 
-/// Both futures at once.
+/// Runs both futures concurrently.
 async fn both(first: impl Future<Output = ()>, second: impl Future<Output = ()>) {
     let (mut first, mut second) = (pin!(first), pin!(second));
     let mut done = [false; 2];
@@ -52,7 +50,7 @@ async fn both(first: impl Future<Output = ()>, second: impl Future<Output = ()>)
 
 const ROUNDS: u64 = 30;
 
-/// Sends back what comes, until the peer closes.
+/// Sends each message back, until the peer closes.
 async fn serve(server: &Host, region: RegionKey) {
     let there = server.accept_async().await.expect("accept");
     let key = region.get().to_be_bytes().to_vec();
@@ -99,7 +97,7 @@ fn both_sides_are_tasks_of_one_thread_in_every_mode() {
         let (server, client) = (host(steady(mode)), host(steady(mode)));
         let region = server.register(vec![0; 1 << 20], Access::ALL).expect("region");
         let ((), polls) = run(both(serve(&server, region.key()), use_it(&client, &server)));
-        // Whoever has an engine's thread is woken by it, a few times for each op and not again and again.
+        // In the other modes, an engine's thread wakes the task a few times for each op, not continuously.
         let most = if mode == Mode::Inline { u64::MAX } else { ROUNDS * 5 * 10 };
         assert!(polls <= most, "{polls} polls in {mode:?}");
     }

@@ -1,4 +1,4 @@
-//! Threads that hold the memory of a region, and grants: what one host's regions mean for another host.
+//! Threads that hold the memory of a region, and grants: effects of one host's regions on another host.
 
 use std::io;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use crate::support::{SHARED, config, host};
 
 const MODES: [Mode; 3] = [SHARED, Mode::Spinning, Mode::Inline];
 
-/// A host in this mode and one with a thread, and both ends of a connection that the first one opened.
+/// Returns a host in this mode, a host with a thread, and both ends of a connection that the first host opened.
 fn connected(mode: Mode) -> ([Host; 2], [Connection; 2]) {
     let [here, there] = [mode, SHARED].map(|mode| host(config(mode)));
     let ours = here.connect(there.local_addr()).expect("a server");
@@ -47,14 +47,14 @@ fn waits_are_refused_in_a_thread_that_holds_memory_of_the_host_and_not_otherwise
             refused();
             let unknown = OpError::Unknown(Cause::Ended(End::WouldDeadlock));
             assert_eq!(op.wait().err(), Some(unknown));
-            // Another host can be waited for.
+            // Waiting for another host is possible.
             theirs.flow_state(0).expect("open");
         });
         region.read(|_| refused());
         let guard = region.lock(None);
         refused();
         drop(guard);
-        // Refused calls had no effect: the connection is open, and the host takes connections.
+        // Refused calls had no effect: the connection is open, and the host accepts connections.
         while write.try_take().is_none() {
             here.drive();
             there.block_on(std::future::pending::<()>(), Some(Duration::from_millis(1)));
@@ -82,7 +82,7 @@ fn a_future_that_keeps_memory_while_it_waits_ends_the_wait() {
             ours.block_on(waits, Instant::now().checked_add(Duration::from_secs(3600))),
             None
         );
-        // The memory of another host holds up nothing here.
+        // Holding the memory of another host blocks nothing here.
         let other = there.register(vec![0; 8], Access::ALL).expect("room");
         let once = async {
             let _guard = other.lock(None);
@@ -92,7 +92,7 @@ fn a_future_that_keeps_memory_while_it_waits_ends_the_wait() {
     }
 }
 
-/// Notes when it is dropped.
+/// Memory that records when it is dropped.
 struct Flagged(Vec<u8>, Arc<AtomicBool>);
 
 impl Memory for Flagged {
@@ -117,7 +117,7 @@ fn a_host_that_is_dropped_gives_memory_back_though_memory_of_another_host_is_hel
         let ([here, there], [ours, _theirs]) = connected(mode);
         let other = host(config(SHARED));
         let region = other.register(vec![0; 8], Access::ALL).expect("room");
-        // Nobody answers: the read is outstanding.
+        // No host answers, so the read stays outstanding.
         let peers = there.register(vec![0; 1 << 20], Access::ALL).expect("room");
         let dropped = Arc::new(AtomicBool::new(false));
         let target = Box::new(Flagged(vec![0; 1 << 20], Arc::clone(&dropped)));

@@ -1,4 +1,4 @@
-//! Who may connect, and who may do what with a region, between hosts with keys of their own over sockets.
+//! Permission to connect and to use regions, between hosts with keys of their own over sockets.
 
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex};
@@ -12,7 +12,7 @@ use apus_udp::{
 use crate::support::pair::Pair;
 use crate::support::{SHARED, config, drive, host, until};
 
-/// The key pair of a host of this number.
+/// Returns the key pair of host `n`.
 fn pair(n: u8) -> KeyPair {
     KeyPair::new([n; 32]).expect("not zeros")
 }
@@ -54,7 +54,7 @@ impl Three {
         Self { server, clients }
     }
 
-    /// Whether client `n` (2 or 3) may do `request`.
+    /// Returns the end of `request` from client `n` (2 or 3), which shows whether it is permitted.
     fn ends(&self, n: usize, request: Request) -> Result<(), OpError> {
         let op = self.clients[n - 2].1.submit(request).expect("room");
         op.wait().map(drop)
@@ -76,7 +76,7 @@ fn both_sides_see_key_and_name_of_the_other() {
         let name = format!("host-{n}");
         assert_eq!((theirs.peer_key(), theirs.peer_name()), (Some(key(n)), Some(&*name)));
     }
-    // Under a shared key alone nobody is known.
+    // Under a shared key alone, no peer has an identity.
     let [a, b] = [(); 2].map(|()| host(config(SHARED)));
     let ours = a.connect(b.local_addr()).expect("connected");
     assert_eq!((ours.peer_key(), ours.peer_name()), (None, None));
@@ -108,12 +108,12 @@ fn the_accept_hook_sees_who_asks_and_its_reason_is_told() {
     let known = |n: u8| (Some(format!("host-{n}")), Some(key(n)));
     let [(name2, key2), (name3, key3)] = [known(2), known(3)];
     let expected = [(name2, key2, 2), (name3, key3, 1), (None, Some(key(4)), 1)];
-    // A peer that asks again, since the answer is late, is asked about again.
+    // If a peer repeats its request because the answer is late, the application is asked about it again.
     let mut asked = asked.lock().unwrap();
     asked.dedup();
     assert_eq!(*asked, expected);
     drop(asked);
-    // The engine goes on.
+    // The engine continues to run.
     assert!(server.accept().is_ok());
 }
 
@@ -124,7 +124,7 @@ fn who_is_not_listed_or_asks_for_another_is_told_what_is_wrong() {
     let connect = |n, peers: &[u8], name: Option<&str>| {
         let mut config = settings(n, peers);
         if name == Some("host-5") {
-            // Nobody answers this one.
+            // No host answers this attempt.
             config.session.handshake_timeout = apus_units::Span::from_ms(300);
             config.session.retry = apus_units::Span::from_ms(100);
         }
@@ -140,7 +140,7 @@ fn who_is_not_listed_or_asks_for_another_is_told_what_is_wrong() {
     assert!(which.contains("name the one to connect to"), "{which}");
     let unknown = connect(2, &[1], Some("host-9")).expect_err("unknown").to_string();
     assert!(unknown.contains("`host-9`"), "{unknown}");
-    // Host 1 is not host 5, and cannot answer for it.
+    // Host 1 is not host 5, and cannot answer in its place.
     assert_eq!(connect(2, &[1, 5], Some("host-5")), Err(ConnectError::NoAnswer));
     assert_eq!(connect(2, &[1, 5], Some("host-1")), Ok(()));
 }
@@ -164,7 +164,7 @@ fn quotas_of_keys_are_refused_without_keys_of_hosts() {
 #[test]
 fn the_connections_of_a_peer_have_a_limit_of_ops_together_and_it_is_told() {
     let mut server = settings(1, &[2, 3]);
-    // Three flows.
+    // The quota allows three flows.
     server.quota_ops = Some(3 * u64::from(server.max_ops));
     let server = host(server);
     let address = server.local_addr();
@@ -176,7 +176,7 @@ fn the_connections_of_a_peer_have_a_limit_of_ops_together_and_it_is_told() {
     let _second = connect(&two[1], 1).expect("within the quota");
     let _other = connect(&host(settings(3, &[1])), 3).expect("another peer");
     assert_eq!(connect(&two[2], 1).map(drop), Err(ConnectError::Quota));
-    // Its place is free when the server has noticed the end.
+    // The quota is free again once the server has noticed the end.
     first.close();
     until("the ops of a closed connection to be free", || connect(&two[2], 2).is_ok());
 }
@@ -202,7 +202,7 @@ fn a_region_belongs_to_all_to_named_keys_or_to_a_connection() {
             assert_eq!(three.ends(client, Request::compare_and_swap(region, 0, 1, 0)), expected);
         }
     }
-    // A new connection of the same peer is not the one that the region was registered for.
+    // A new connection of the same peer is not the connection that the region was registered for.
     let of_two = three.region(Access::ALL, Grant::connection(&three.clients[0].2));
     let again = host(settings(2, &[1]));
     let other = again.connect(three.server.local_addr()).expect("a second connection");
@@ -248,7 +248,7 @@ fn a_right_that_is_taken_away_ends_at_once() {
     let region = pair.server.register_for(vec![0; size], Access::ALL, grant()).expect("memory");
     let write = || Request::write(region.key(), 0, vec![1; size]);
     let read = || Request::read(region.key(), 0, size);
-    // Long ops are under way: one is received, the other answered.
+    // Long ops are outstanding: one is received, the other answered.
     let writing = ours.submit_to(0, write()).expect("room");
     let reading = ours.submit_to(1, read()).expect("room");
     let [client, server] = [&pair.client, &pair.server];
@@ -313,7 +313,7 @@ fn keys_are_replaced_without_the_loss_of_a_connection() {
     assert_eq!(connection.ended(), None);
 }
 
-/// A connected peer of the group that has read the region's key on the wire.
+/// The attacker is a connected peer of the group that has read the region's key on the wire.
 #[test]
 fn a_region_key_on_the_wire_is_of_no_use_to_others() {
     let three = Three::start();

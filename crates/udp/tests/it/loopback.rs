@@ -1,4 +1,4 @@
-//! Two hosts on the loopback interface: what the API promises, one situation at a time.
+//! Two hosts on the loopback interface: guarantees of the API, one situation at a time.
 #![allow(non_snake_case)] // `function__situation`
 
 use std::future::Future;
@@ -39,8 +39,8 @@ fn ops_of_all_kinds_move_the_right_bytes_in_every_mode() {
     }
 }
 
-/// The mapped form of an IPv4 address, and the unspecified address, which the kernel takes for the loopback one: the answers come
-/// from another address than the one given.
+/// The mapped form of an IPv4 address, and the unspecified address, which the kernel treats as the loopback address. The
+/// answers come from another address than the given one.
 #[test]
 fn peers_may_be_named_by_a_mapped_or_unspecified_address() {
     let (server, client) = (host(steady(SHARED)), host(steady(SHARED)));
@@ -153,7 +153,7 @@ fn message__that_nobody_takes_waits_and_its_deadline_counts() {
     let send = |i| here.submit(Request::message(pattern(i, 10_000))).expect("room");
     send(0).wait().expect("fits");
     send(1).wait().expect("fits");
-    // If the client's engine does not run before the deadline, the message is not sent: then again.
+    // If the client's engine does not run before the deadline, the message is not sent. The test then tries again.
     until("a message that was sent misses its deadline", || {
         let late = Request::message(pattern(2, 10_000)).deadline(Duration::from_millis(50));
         match here.submit(late).expect("room").wait() {
@@ -164,7 +164,7 @@ fn message__that_nobody_takes_waits_and_its_deadline_counts() {
             }
         }
     });
-    // A message in flight at its deadline can still arrive and take room, once.
+    // A message that is in flight at its deadline can still arrive and take up room, once.
     let third = send(3);
     let mut got = Vec::new();
     while got.last() != Some(&pattern(3, 10_000)) {
@@ -191,7 +191,7 @@ fn submit__beyond_the_limit_is_back_pressure() {
     let ops: Vec<_> = (1..5).map(|i| send(i).expect("room")).collect();
     assert_eq!(send(5).err(), Some(SubmitError::Full), "nobody takes the messages");
     assert_eq!(there.receive().expect("message").bytes[..], [0]);
-    // Refused for want of room they are sent again, each in its own time.
+    // Messages that are refused for lack of room are repeated, each at its own time.
     let mut late: Vec<_> = (1..5).map(|_| there.receive().expect("message").bytes[0]).collect();
     late.sort_unstable();
     assert_eq!(late, [1, 2, 3, 4]);
@@ -199,13 +199,13 @@ fn submit__beyond_the_limit_is_back_pressure() {
     send(6).expect("room").wait().expect("delivered");
 }
 
-/// A connection whose first flow is blocked: the peer's application takes no messages, and an op that
-/// waits for room spans, with those done behind it, as many numbers as the peer takes.
+/// A connection whose first flow is blocked. The peer's application receives no messages, and an op waits for room. This op
+/// and the completed ops after it use as many op numbers as the peer accepts.
 struct Blocked {
     here: Connection,
     there: Connection,
     region: Region,
-    /// It ends when a message was taken.
+    /// This op ends when a message was received.
     stuck: Op,
     _hosts: [Host; 2],
 }
@@ -286,7 +286,7 @@ fn ops_that_waited_go_on_together() {
     let write = path.here.submit(byte_at(&path.region, 50)).expect("room");
     assert_eq!(path.there.receive().expect("message").bytes[..], [0]);
     path.stuck.wait().expect("there is room");
-    // The message waits for room at the peer again, the write behind it for nothing.
+    // The message waits for room at the peer again; the write after it does not wait.
     write.wait().expect("written");
     assert_eq!(path.there.receive().expect("message").bytes[..], [1]);
     second.wait().expect("there is room");
@@ -407,7 +407,7 @@ fn connect__that_was_given_up_leaves_nothing_in_the_way() {
         Poll::Pending => false,
     });
     drop(first);
-    // A process starts there, and is asked anew.
+    // A process starts at that address, and receives the request again.
     drop(nobody);
     let mut settings = steady(SHARED);
     settings.listen = vec![address];
@@ -439,7 +439,7 @@ fn set_keys__changes_the_key_of_a_group_without_a_pause() {
     pass(&here, &there, 1);
     assert!(server.set_keys(&KeyRing::insecure()).is_err(), "never by accident");
 
-    // The old key is taken away here: what is under it ends, here with the reason.
+    // The old key is removed here: connections under it end, on this side with the reason.
     server.set_keys(&ring(&[2])).expect("keys for keys");
     until("both ends have ended", || here.ended().is_some() && there.ended().is_some());
     assert_eq!((there.ended(), here.ended()), (Some(End::KeyWithdrawn), Some(End::ClosedByPeer)));
@@ -478,8 +478,8 @@ fn connect__of_a_host_with_several_engines_reaches_every_peer() {
     let mut settings = steady(SHARED);
     settings.engines = 4;
     let client = host(settings);
-    // An answer comes to an engine that did not ask in 3 of 4 cases; 8 peers all hit by chance once in
-    // 4^8 runs. One that is not found would be given up after 5 seconds.
+    // In 3 of 4 cases an answer arrives at an engine that did not send the request. By chance, all 8 peers avoid this once in
+    // 4^8 runs. An answer that is not passed on would be given up after 5 seconds.
     let servers: Vec<_> = (0..8).map(|_| host(steady(SHARED))).collect();
     let connections: Vec<_> = servers
         .iter()

@@ -1,4 +1,4 @@
-//! The transport over UDP: hosts, sessions, faults and what they report.
+//! Integration tests of the transport over UDP: hosts, sessions, faults, and their reports.
 
 #[path = "../support/mod.rs"]
 mod support;

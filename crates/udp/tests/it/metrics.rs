@@ -1,4 +1,4 @@
-//! A host's metrics, scraped over HTTP and read by rules of the format.
+//! A host's metrics, read over HTTP and checked by the rules of the format.
 
 use std::collections::BTreeMap;
 use std::io::{Read, Write};
@@ -9,7 +9,7 @@ use crate::support::{SHARED, config, host, pattern};
 use apus_udp::prometheus::Server;
 use apus_udp::{Access, Mode, Request};
 
-/// Every sample of a page, by name and labels. Fails if a line is none, or its metric was not declared.
+/// Returns every sample of a page, by name and labels. Fails if a line is not a sample, or its metric was not declared.
 fn samples(page: &str) -> BTreeMap<String, f64> {
     let (mut declared, mut samples) = (Vec::new(), BTreeMap::new());
     for line in page.lines() {
@@ -65,7 +65,7 @@ fn what_happened_is_on_the_page() {
     assert!(client["apus_end_to_end_rtt_seconds_count{engine=\"0\"}"] >= 20.0);
     let median = client["apus_end_to_end_rtt_seconds{engine=\"0\",quantile=\"0.5\"}"];
     assert!(median > 0.0, "{median} s");
-    // The client's connection, and the same values by the server's IP address.
+    // The client's connection, and the same values, named by the server's IP address.
     let of_peer = "engine=\"0\",peer=\"127.0.0.1\"";
     let address = here.peer();
     let of_connection = format!("engine=\"0\",peer=\"{address}\",connection=\"1\"");

@@ -1,4 +1,4 @@
-//! Settings of a host that show on the wire: captures, traffic classes, timestamps of departures.
+//! Settings of a host that are visible on the wire: captures, traffic classes, timestamps of departures.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -13,10 +13,10 @@ use apus_wire::Body;
 use etherparse::{NetSlice, SlicedPacket, TransportSlice};
 use pcap_parser::{Block, PcapBlockOwned, PcapError, PcapNGReader, traits::PcapReaderIterator};
 
-/// The ECN codepoint of a mark.
+/// The ECN codepoint "congestion experienced".
 const CONGESTED: u8 = 3;
 
-/// A file of this test that goes with it.
+/// A file of this test, which is removed when dropped.
 struct File(PathBuf);
 
 impl File {
@@ -70,7 +70,7 @@ fn captured(file: &Path) -> Vec<Datagram> {
     }
 }
 
-/// The DSCPs seen of each flow (as its receiver numbers it), of data and of acknowledgements.
+/// Returns the DSCPs seen of each flow (as its receiver numbers it), either of data or of acknowledgements.
 fn by_flow(datagrams: &[Datagram], sent: bool, data: bool) -> BTreeMap<u32, BTreeSet<u8>> {
     let mut seen: BTreeMap<u32, BTreeSet<u8>> = BTreeMap::new();
     for datagram in datagrams.iter().filter(|d| d.sent == sent) {
@@ -82,8 +82,8 @@ fn by_flow(datagrams: &[Datagram], sent: bool, data: bool) -> BTreeMap<u32, BTre
     seen
 }
 
-/// The receiver reads the DSCP that the kernel says came with each datagram (IP_TOS): expedited
-/// forwarding is 46 (RFC 3246), AF21 is 18 (RFC 2597), low effort 1 (RFC 8622).
+/// The receiver reads the DSCP that the kernel reports with each datagram (IP_TOS): expedited forwarding is 46 (RFC 3246),
+/// AF21 is 18 (RFC 2597), low effort is 1 (RFC 8622).
 #[test]
 fn each_flow_goes_under_the_dscp_of_its_class_both_ways() {
     let file = File::new("classes");
@@ -103,15 +103,15 @@ fn each_flow_goes_under_the_dscp_of_its_class_both_ways() {
     }
     drop((here, client, server)); // the capture is written
     let datagrams = captured(&file.0);
-    // Both sides number the three flows from 0 on: they are the first of their endpoints.
+    // Both sides number the three flows from 0 upwards, because they are the first of their endpoints.
     let expected = |dscps: [u8; 3]| (0..3).zip(dscps.map(|dscp| BTreeSet::from([dscp]))).collect();
     assert_eq!(by_flow(&datagrams, false, true), expected([0, 46, 18]), "data that came in");
     assert_eq!(by_flow(&datagrams, true, false), expected([1, 46, 0]), "acknowledgements");
     assert!(datagrams.iter().any(|d| d.sent && d.bytes[2] == 0x41), "the handshake is there too");
 }
 
-/// RFC 3168 §5: a sender that understands marks says ECT(0), 2; a switch marks by CE, 3. DCTCP §3.1: the
-/// window shrinks with the share of packets that were marked, with all of them by half per window.
+/// RFC 3168 §5: a sender that understands marks sets ECT(0), 2; a switch marks with CE, 3. DCTCP §3.1: the window shrinks
+/// with the share of marked packets. If all packets are marked, it is halved per window.
 #[test]
 fn ecn_marks_reach_the_algorithms_that_want_them() {
     let file = File::new("ecn");
@@ -137,7 +137,7 @@ fn ecn_marks_reach_the_algorithms_that_want_them() {
     let relay = Relay::new(server.local_addr(), Faults::default(), 1);
     relay.mark(0, CONGESTED);
     let marked = client.connect(relay.address).expect("connect");
-    // 70 packets each: the window, whatever it began with, is halved again and again.
+    // 70 packets each: the window is halved repeatedly, whatever its initial value.
     let cwnd = write(&marked, 20);
     assert!(cwnd < 3.0, "{cwnd} packets though every packet was marked");
     drop((direct, marked, client, server));
@@ -181,8 +181,8 @@ fn departures_are_told_by_the_kernel_and_ops_go_on() {
     }
     let stats = client.stats().next().expect("an engine");
     let departures = stats.departures.load(Ordering::Relaxed);
-    // 20 MB take 2300 packets and, 4 per send (a quarter of the window of 16), some 600 sends; a few
-    // may still be awaited.
+    // 20 MB take 2300 packets. With 4 packets per send (a quarter of the window of 16), these are about 600 sends. Reports of
+    // a few sends may still be outstanding.
     assert!(departures > 100, "only {departures} sends were reported");
     let median = stats.end_to_end_rtt.quantile_us(0.5).expect("round trips");
     assert!(median > 0.0, "{median} us");

@@ -1,4 +1,5 @@
-//! Captures as other programs read them: `pcap-parser`, and `tshark` with our dissector where it is installed.
+//! Captures as other programs read them: `pcap-parser`, and `tshark` with the dissector of this project where it is
+//! installed.
 
 use std::io::Write;
 use std::net::SocketAddr;
@@ -39,7 +40,7 @@ fn pcapng(snap: u32) -> Pcapng<Vec<u8>> {
     file
 }
 
-/// What an independent reader finds: nanoseconds, bytes kept, original length, direction.
+/// Returns the content that an independent reader finds: nanoseconds, bytes kept, original length, direction.
 fn read_back(file: &[u8]) -> Vec<(u64, Vec<u8>, u32, u32)> {
     let mut reader = PcapNGReader::new(1 << 20, file).expect("a pcapng file");
     let (mut resolution, mut packets) = (None, Vec::new());
@@ -111,7 +112,7 @@ fn another_reader_finds_times_addresses_marks_and_valid_checksums() {
     }
 }
 
-/// Returns the Internet checksum's sum of these bytes (RFC 1071), each part being padded.
+/// Returns the sum of the Internet checksum over these bytes (RFC 1071); each part is padded.
 fn internet_sum(parts: &[&[u8]]) -> u64 {
     let words = parts.iter().flat_map(|part| part.chunks(2));
     let word = |pair: &[u8]| u64::from(pair[0]) << 8 | pair.get(1).map_or(0, |&b| u64::from(b));
@@ -262,7 +263,7 @@ fn conversation(ring: &KeyRing) -> Vec<u8> {
         };
         let length = tables[from].seal(now, id, packet, &payload, &mut buffer).unwrap();
         write(from, &buffer[..length]);
-        // A switch answers what it can.
+        // A switch answers packets that it can answer.
         if extension == bolt {
             let view = SwitchView::new(&mut buffer[..length]).expect("a packet of Bolt's");
             write(1, &view.signal(9_000, 6, 1234).expect("a signal"));
@@ -283,7 +284,7 @@ fn conversation(ring: &KeyRing) -> Vec<u8> {
     file.finish().unwrap()
 }
 
-/// The fields of every packet as tshark prints them with our dissector; `None` without tshark.
+/// Returns the fields of every packet as tshark prints them with the dissector; `None` without tshark.
 fn tshark(file: &[u8], name: &str, fields: &[&str]) -> Option<Vec<Vec<String>>> {
     let path = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(name);
     std::fs::write(&path, file).unwrap();
@@ -360,7 +361,7 @@ fn wireshark_shows_what_we_sent() {
         ];
         let file_name = format!("{name}.pcapng");
         let Some(rows) = tshark(&file, &file_name, &fields) else {
-            // What a test that passes prints by `eprintln` is not seen.
+            // The test harness hides `eprintln` output of tests that pass.
             let _ = writeln!(std::io::stderr(), "skipped: tshark is not installed");
             return;
         };
@@ -437,7 +438,7 @@ fn wireshark_shows_what_we_sent() {
             ("apus.int.at_ns", 10, "55"),
             ("apus.int.sent", 10, "8589934592"),
             ("apus.int.queue", 10, "4321"),
-            // In the short form: 40 is said as 61 below 101, 105 as 3 above 102.
+            // In the short form, 40 is encoded as 61 below 101, and 105 as 3 above 102.
             ("apus.seq", 11, "101"),
             ("apus.op", 11, "40"),
             ("apus.offset", 11, "0"),

@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use crate::support::{Faults, Relay, SHARED, config, host, steady, until};
 
-/// A directory of this test that goes with it.
+/// A directory of this test, which is removed when dropped.
 struct Directory(PathBuf);
 
 impl Directory {
@@ -34,7 +34,7 @@ impl Drop for Directory {
 /// Reads a record: its header, and its events as (name without namespace, data).
 fn read(file: &Path) -> (Value, Vec<(String, Value)>) {
     let text = fs::read_to_string(file).expect("UTF-8");
-    // RFC 7464 §2.2: each text follows a record separator and ends by a line feed.
+    // RFC 7464 §2.2: each text follows a record separator and ends with a line feed.
     let mut texts = text.split('\u{1e}');
     assert_eq!(texts.next(), Some(""));
     let mut values = texts.map(|text| {
@@ -146,7 +146,7 @@ fn a_record_that_cannot_be_made_takes_no_place_of_another() {
     fs::remove_dir(&directory.0).expect("empty");
     let failed = connect();
     failed.record(&qlog);
-    // The engine takes commands in order, so the record has failed.
+    // The engine executes commands in order, so the record has failed when this command returns.
     failed.flow_state(0).expect("connected");
     drop(failed);
     fs::create_dir(&directory.0).expect("a directory");
@@ -166,10 +166,10 @@ fn a_single_connection_is_recorded_on_request_within_its_size() {
     let here = client.connect(server.local_addr()).expect("connect");
     here.record(&qlog);
     here.record(&qlog);
-    // The engine takes commands in order, so the record has begun.
+    // The engine executes commands in order, so the record has begun when this command returns.
     here.flow_state(0).expect("connected");
     for other in &others {
-        // As many are recorded as allowed.
+        // The maximum number of connections is recorded.
         other.connect(server.local_addr()).expect("connect").record(&qlog);
     }
     until("both files are there", || {
@@ -190,7 +190,7 @@ fn a_single_connection_is_recorded_on_request_within_its_size() {
     assert!(files[0].to_string_lossy().ends_with(".previous.sqlog"));
     assert_eq!(previous.0, current.0, "each file can be read alone");
     assert_eq!(current.1.last().map(|(name, _)| &**name), Some("connection_closed"));
-    // Nothing is missing between the two.
+    // No event is missing between the two records.
     let numbers: Vec<u64> = [&previous.1, &current.1]
         .into_iter()
         .flat_map(|events| with(events, "packet_sent"))

@@ -1,8 +1,8 @@
-//! Hosts whose peer is restarted under way, over a network that loses, duplicates, reorders and corrupts
-//! (1 % each): every op ends once: done, and then its bytes are there; not sent, and then nothing is
-//! there; or unknown.
+//! Hosts whose peer is restarted during ops, over a network that loses, duplicates, reorders and corrupts datagrams (1 %
+//! each). Every op ends once: as done, and then all its bytes are present; as not sent, and then none of its bytes is
+//! present; or as unknown.
 //!
-//! Short here; `APUS_RESTARTS=1000 cargo test --release -p apus-udp --test it restart` is a long run.
+//! This run is short; `APUS_RESTARTS=1000 cargo test --release -p apus-udp --test it restart` is a long run.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -15,11 +15,11 @@ use apus_udp::{
 use apus_units::Span;
 
 const FAULTS: Faults = Faults { loss: 10, duplication: 10, corruption: 10, reordering: 10 };
-/// Writes of a round, each to a place of its own, and as many messages.
+/// Number of writes per round, each to a slot of its own. The number of messages is the same.
 const WRITES: u64 = 60;
 const PLACE: usize = 8_000;
 
-/// A process that serves, until it is gone.
+/// A process that serves until it is cut off.
 struct Server {
     host: Host,
     region: Region,
@@ -39,17 +39,17 @@ fn settings(insecure: bool) -> apus_udp::Config {
     if insecure {
         settings.keys = KeyRing::insecure();
     }
-    // A relay has no buffer for jumbo bursts, and a busy machine loses what it cannot buffer.
+    // A relay has no buffer for jumbo bursts, and a busy machine loses datagrams that it cannot buffer.
     settings.max_mtu = 1500;
     settings.session.suspect_timeout = Span::from_ms(300);
-    // Where all ops have ended before the restart, this is how long it takes to be noticed.
+    // If all ops have ended before the restart, the client notices the restart after this time.
     settings.session.keepalive = Span::from_ms(300);
     settings
 }
 
-/// Op `n` is a write (even) or a message (odd) of these bytes.
+/// Returns the bytes of op `n`, which is a write (even) or a message (odd).
 fn bytes(round: u64, n: u64) -> Vec<u8> {
-    // Not 0 anywhere, so that what is not written can be told.
+    // No byte is 0, so that bytes that were not written can be recognised.
     let length = 1 + ((round * 131 + n) * 977) as usize % (PLACE - 1);
     pattern(round * 1000 + n, length).iter().map(|byte| byte | 1).collect()
 }
@@ -71,7 +71,7 @@ fn submit(
     }
 }
 
-/// What a server that is gone has in its region, held against how the writes ended.
+/// Compares the region of a server that was cut off with the ends of the writes.
 fn check_writes(region: &Region, ends: &BTreeMap<u64, OpResult>, round: u64) {
     region.read(|memory| {
         for (n, end) in ends.iter().filter(|(n, _)| n.is_multiple_of(2)) {
@@ -83,7 +83,7 @@ fn check_writes(region: &Region, ends: &BTreeMap<u64, OpResult>, round: u64) {
                 Err(OpError::NotSent(_)) => {
                     assert!(place.iter().all(|&byte| byte == 0), "op {n} was not sent");
                 }
-                // In part or whole: each byte is the right one or none.
+                // Nothing, a part or all was written: each byte is either right or 0.
                 Err(OpError::Unknown(_)) => {
                     let right = place.iter().zip(&bytes).all(|(&is, &sent)| is == 0 || is == sent);
                     assert!(right, "op {n} is unknown");
@@ -94,7 +94,7 @@ fn check_writes(region: &Region, ends: &BTreeMap<u64, OpResult>, round: u64) {
     });
 }
 
-/// What a server that is gone has received, held against how the messages ended.
+/// Compares the messages that a cut-off server has received with the ends of the messages.
 fn check_messages(there: &Connection, ends: &BTreeMap<u64, OpResult>, round: u64) {
     let mut received: BTreeMap<Vec<u8>, u32> = BTreeMap::new();
     while let Ok(Some(message)) = there.try_receive() {
@@ -124,7 +124,7 @@ fn a_restart_under_way_leaves_every_op_with_one_end_that_is_true() {
             let there = server.host.accept().expect("accept");
             let (queue, ends) = async_channel::bounded(2 * WRITES as usize);
             let next = Server::start(insecure);
-            // The server is gone after some of some 360 datagrams, with a window of 16 of them unanswered.
+            // The server is cut off after some of about 360 datagrams, with a window of 16 of them unanswered.
             relay.cut_after(20 + random.next() as usize % 200);
             submit(&here, &server.region, &queue, round);
             let mut ended = BTreeMap::new();
@@ -132,7 +132,7 @@ fn a_restart_under_way_leaves_every_op_with_one_end_that_is_true() {
                 assert!(ended.insert(end.user, end.result).is_none(), "op {} ends twice", end.user);
             };
             until("the server is cut off", || relay.is_cut());
-            // The new one knows nothing of the session.
+            // The new server does not know the session.
             relay.redirect(next.host.local_addr());
             let old = std::mem::replace(&mut server, next);
             let from = Instant::now();
@@ -147,7 +147,7 @@ fn a_restart_under_way_leaves_every_op_with_one_end_that_is_true() {
                 assert!(from.elapsed() < PATIENCE, "the restart is not found out");
                 std::thread::sleep(Duration::from_micros(100));
             }
-            // The last ends may come right behind the connection's.
+            // The last completions may arrive right after the end of the connection.
             while ended.len() < 2 * WRITES as usize {
                 let end = ends.try_recv();
                 assert!(from.elapsed() < PATIENCE, "ops without an end");

@@ -1,4 +1,5 @@
-//! What a host writes about itself has neither keys nor payload in it: the log, captures, and records of connections.
+//! The output that a host writes about itself contains neither keys nor payload: the log, captures, and records of
+//! connections.
 
 use std::cell::Cell;
 use std::future::Future;
@@ -17,7 +18,7 @@ use tracing_subscriber::fmt::MakeWriter;
 use crate::support::pair::{Pair, submit};
 use crate::support::{config, drive, host, pattern};
 
-/// 32 random bytes of this number.
+/// Returns 32 pseudorandom bytes with this number.
 fn secret(n: u8) -> [u8; 32] {
     pattern(n.into(), 32).try_into().expect("32 bytes")
 }
@@ -26,7 +27,7 @@ fn pair(n: u8) -> KeyPair {
     KeyPair::new(secret(n)).expect("not zeros")
 }
 
-/// The ring of host `n` in a group, which lists these peers.
+/// Returns the ring of host `n` in a group, which lists these peers.
 fn ring(group: u8, n: u8, peers: &[u8]) -> KeyRing {
     let shared = EntryKey::Shared(SharedKey::new(secret(group)));
     let own = EntryKey::Own(format!("host-{n}"), pair(n));
@@ -40,7 +41,7 @@ const OTHER_GROUP: u8 = 101;
 const PAYLOAD: &[u8] = b"what nobody else is to read, and no line is to show";
 const OPERAND: u64 = u64::from_be_bytes(*b"OPERAND!");
 
-/// What must not be found, by name.
+/// Returns the bytes that must not be found, with their names.
 fn hidden() -> Vec<(&'static str, Vec<u8>)> {
     let keys = [GROUP, OTHER_GROUP, 1, 2, 3].map(|n| ("a secret", secret(n).to_vec()));
     let public = [1, 2, 3].map(|n| ("a public key", pair(n).public().bytes().to_vec()));
@@ -49,7 +50,7 @@ fn hidden() -> Vec<(&'static str, Vec<u8>)> {
     keys.into_iter().chain(public).chain(carried).collect()
 }
 
-/// Returns what is found of the hidden bytes, in parts of eight: as they are, as digits, or as a list of numbers.
+/// Returns the name of hidden bytes that are found in parts of eight: as they are, as digits, or as a list of numbers.
 fn found(text: &[u8]) -> Option<&'static str> {
     let is_in = |form: &[u8]| text.windows(form.len()).any(|window| window == form);
     let shows = |part: &[u8]| {
@@ -67,7 +68,8 @@ fn found(text: &[u8]) -> Option<&'static str> {
         .or_else(|| is_in(operand.as_bytes()).then_some("the operand as a number"))
 }
 
-/// Has two hosts with keys of their own connect and do every kind of op, and be refused, misused, given other keys and closed.
+/// Makes two hosts with keys of their own connect and execute every kind of op. They are also refused, misused, given other
+/// keys, and closed.
 fn converse(capture: Option<&Capture>, qlog: Option<&Qlog>) {
     let count = Cell::new(0);
     let (pair, [ours, theirs]) = Pair::connect(|config| {
@@ -98,7 +100,7 @@ fn converse(capture: Option<&Capture>, qlog: Option<&Qlog>) {
     let refused = done(Request::write(missing, 0, PAYLOAD)).map(drop);
     assert_eq!(refused, Err(OpError::Refused(Refusal::NoRegion)));
 
-    // A host that is not listed, and a stranger.
+    // A host that is not listed, and a host without the key.
     let third = |group: u8, peer: u8| {
         let mut config = config(Mode::Inline);
         config.keys = ring(group, 3, &[peer]);
@@ -111,7 +113,7 @@ fn converse(capture: Option<&Capture>, qlog: Option<&Qlog>) {
     let is_noted = || server.dropped_handshake().is_some();
     assert_eq!(poll_with(&stranger, server, is_noted), None);
 
-    // A ring that is the same but for its order, and one that ends the connection.
+    // A ring that differs only in its order, and a ring that ends the connection.
     server.set_keys(&ring(GROUP, 2, &[3, 1])).expect("keys");
     server.set_keys(&ring(GROUP, 2, &[3])).expect("keys");
     drive(&[client, server], "the end", || ours.ended().is_some() && theirs.ended().is_some());
@@ -120,7 +122,8 @@ fn converse(capture: Option<&Capture>, qlog: Option<&Qlog>) {
     drive(&[server], "drained", || drain.as_mut().poll(&mut context).is_ready());
 }
 
-/// Connects one host to another until there is an answer, or `done` says that there will be none; returns why it was refused.
+/// Connects one host to another until there is an answer, or `done` states that there will be none. Returns the reason of a
+/// refusal.
 fn poll_with(from: &Host, to: &Host, done: impl Fn() -> bool) -> Option<ConnectError> {
     let mut asked = pin!(from.connect_async(to.local_addr(), &[0], None));
     let mut context = Context::from_waker(Waker::noop());
@@ -134,7 +137,7 @@ fn poll_with(from: &Host, to: &Host, done: impl Fn() -> bool) -> Option<ConnectE
     answer
 }
 
-/// The bytes that a subscriber writes.
+/// The bytes that a log subscriber writes.
 #[derive(Clone, Default)]
 struct Lines(Arc<Mutex<Vec<u8>>>);
 
@@ -157,7 +160,7 @@ impl<'a> MakeWriter<'a> for Lines {
     }
 }
 
-/// A file or directory of a test, which goes with it.
+/// A file or directory of a test, which is removed when dropped.
 struct Place(PathBuf);
 
 impl Place {
@@ -173,7 +176,7 @@ impl Drop for Place {
     }
 }
 
-/// At the most verbose level, and of all targets.
+/// Logs at the most verbose level, for all targets.
 #[test]
 fn no_line_of_the_log_has_a_key_or_payload() {
     let lines = Lines::default();
@@ -182,7 +185,7 @@ fn no_line_of_the_log_has_a_key_or_payload() {
         .with_ansi(false)
         .with_max_level(tracing::Level::TRACE)
         .finish();
-    // The hosts have no threads: they are driven by this one.
+    // The hosts have no threads: this thread drives them.
     tracing::subscriber::with_default(subscriber, || converse(None, None));
     let bytes = lines.0.lock().expect("lines").clone();
     let text = String::from_utf8_lossy(&bytes);
@@ -199,7 +202,7 @@ fn no_line_of_the_log_has_a_key_or_payload() {
         assert!(text.to_lowercase().contains(event), "no line with `{event}`:\n{text}");
     }
     assert_eq!(found(&bytes), None, "{text}");
-    // The search finds what it is for.
+    // The search finds bytes of the kind that it is meant for.
     let key = pair(1).public().to_string();
     for shown in [key.as_bytes(), PAYLOAD, OPERAND.to_string().as_bytes()] {
         assert!(found(&[&bytes, shown].concat()).is_some());

@@ -1,5 +1,5 @@
-//! `docs/security.md` names a test in each row of its threat model, and `docs/trust.md` in the rows of its last table. Each of these
-//! tests, or of these commands of the repository, exists.
+//! `docs/security.md` names a test in each row of its threat model, and `docs/trust.md` in the rows of its last table. Each
+//! of these tests exists; so does each command of the repository that is named instead.
 
 use std::collections::BTreeSet;
 use std::fs;

@@ -1,8 +1,8 @@
-//! Ops of every kind over sockets, through a network that loses, duplicates, reorders and corrupts (1 % each): each op is
-//! done, its bytes are there, and nothing is lost or doubled.
+//! Ops of every kind over sockets, through a network that loses, duplicates, reorders and corrupts datagrams (1 % each). Each
+//! op is done, its bytes are present, and nothing is lost or doubled.
 //!
-//! Short here; `APUS_SOCKET_OPS=100000000 cargo test --release -p apus-udp --test it over_sockets -- --nocapture` is the
-//! long run.
+//! This run is short; `APUS_SOCKET_OPS=100000000 cargo test --release -p apus-udp --test it over_sockets -- --nocapture` is
+//! the long run.
 
 use std::time::Instant;
 
@@ -14,13 +14,13 @@ use crate::support::{Faults, PATIENCE, Random, Relay, SHARED, host, pattern, ste
 
 const FAULTS: Faults = Faults { loss: 10, duplication: 10, corruption: 10, reordering: 10 };
 const FLOWS: usize = 4;
-/// Most ops that are outstanding.
+/// Maximum number of outstanding ops.
 const OUTSTANDING: u64 = 256;
-/// Places of writes in the region. An op is submitted when the one with the same place has ended.
+/// Number of slots for writes in the region. An op is submitted when the op with the same slot has ended.
 const PLACES: u64 = 1024;
-/// Bytes of a place, and of the longest op: three packets.
+/// Bytes of a slot, and of the longest op: three packets.
 const PLACE: u64 = 3000;
-/// Words that are added to after the places, and then one by place that is compared and swapped.
+/// Words after the slots: first those for additions, then one per slot for compare-and-swap.
 const WORDS: u64 = 8;
 const WORDS_AT: u64 = PLACES * PLACE;
 
@@ -33,7 +33,7 @@ enum Kind {
     Swap,
 }
 
-/// Op `n`: what it does, and its length.
+/// Returns the kind and the length of op `n`.
 fn op(n: u64) -> (Kind, usize) {
     let random = Random(n).next();
     let kind = match random % 10 {
@@ -43,12 +43,12 @@ fn op(n: u64) -> (Kind, usize) {
         8 => Kind::Add,
         _ => Kind::Swap,
     };
-    // One of a hundred has several packets; all have room for a number.
+    // One op in a hundred has several packets. All ops have room for a number.
     let length = if (random >> 8).is_multiple_of(100) { PLACE } else { 8 + (random >> 16) % 120 };
     (kind, length as usize)
 }
 
-/// What op `n` writes or sends: its number, and bytes that follow from it.
+/// Returns the bytes that op `n` writes or sends: its number, and bytes that follow from it.
 fn bytes(n: u64, length: usize) -> Vec<u8> {
     let mut bytes = pattern(n, length);
     bytes[..8].copy_from_slice(&n.to_le_bytes());
@@ -57,19 +57,19 @@ fn bytes(n: u64, length: usize) -> Vec<u8> {
 
 struct Soak {
     region: Region,
-    /// What reads fetch.
+    /// The region that reads fetch from.
     known: Region,
     here: Connection,
     there: Connection,
-    /// Bit by op: whether its message has arrived.
+    /// One bit per op: whether its message has arrived.
     arrived: Vec<u64>,
-    /// By place: whether the last op there has ended.
+    /// Per slot: whether the last op there has ended.
     ended: Vec<bool>,
-    /// By place: its last write that is done.
+    /// Per slot: its last write that is done.
     written: Vec<Option<u64>>,
-    /// By word, how many additions or swaps are done.
+    /// Per word: the number of additions or swaps that are done.
     words: Vec<u64>,
-    /// Number of ops by kind that are done, and of messages that have arrived.
+    /// Number of ops that are done, by kind, and of messages that have arrived.
     done: [u64; 5],
     messages: u64,
 }
@@ -84,7 +84,7 @@ impl Soak {
             Kind::Write => Request::write(key, place, bytes(n, length)),
             Kind::Message => Request::message(bytes(n, length)),
             Kind::Read => Request::read(self.known.key(), n % PLACES, length),
-            // One after the other for each word, as the ops of a place.
+            // The swaps of a word are executed one after the other, because the ops of a slot are.
             Kind::Swap => {
                 let word = WORDS + n % PLACES;
                 let old = self.words[word as usize];
@@ -127,7 +127,7 @@ impl Soak {
         }
     }
 
-    /// The bytes of the last write to a place that is done are there.
+    /// Checks that the bytes of the last completed write to a slot are present.
     fn check_place(&self, place: usize) {
         let Some(n) = self.written[place] else { return };
         let bytes = bytes(n, op(n).1);
@@ -137,7 +137,7 @@ impl Soak {
         });
     }
 
-    /// Takes the messages that have arrived.
+    /// Receives the messages that have arrived. Returns `true` if there were any.
     fn take(&mut self) -> bool {
         let before = self.messages;
         while let Some(message) = self.there.try_receive().expect("a connection") {
@@ -160,7 +160,7 @@ fn ops_over_sockets_are_done_once_each_whatever_the_network_does() {
     let total: u64 =
         std::env::var("APUS_SOCKET_OPS").map_or(20_000, |text| text.parse().expect("a number"));
     let mut settings = steady(SHARED);
-    // A relay has no buffer for jumbo bursts, and a busy machine loses what it cannot buffer.
+    // A relay has no buffer for jumbo bursts, and a busy machine loses datagrams that it cannot buffer.
     settings.max_mtu = 1500;
     let (server, client): (Host, Host) = (host(settings.clone()), host(settings));
     let relay = Relay::new(server.local_addr(), FAULTS, 7);
@@ -205,7 +205,7 @@ fn ops_over_sockets_are_done_once_each_whatever_the_network_does() {
             std::thread::sleep(std::time::Duration::from_micros(20));
         }
     }
-    // Nothing of an older write came late, and no addition was lost or doubled.
+    // No data of an older write arrived late, and no addition was lost or doubled.
     (0..PLACES as usize).for_each(|place| soak.check_place(place));
     for (word, count) in soak.words.iter().enumerate() {
         let address = WORDS_AT + 8 * word as u64;

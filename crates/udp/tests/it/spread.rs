@@ -1,4 +1,4 @@
-//! Connections of several source ports, over loopback.
+//! Connections of several source ports, over the loopback interface.
 
 use apus_udp::{Access, AckPath, Config, Connection, Host, LossDetection, OnePort, Paths, Request};
 use apus_units::Span;
@@ -7,12 +7,12 @@ use crate::support::{SHARED, config, host, pattern, until};
 
 const LENGTH: usize = 4 << 20;
 
-/// A host that spreads packets by this policy over 8 ports.
+/// Returns a host that spreads packets by this policy over 8 ports.
 fn spreading(balancer: &str) -> Host {
     spreading_with(balancer, |_| ())
 }
 
-/// A host with other settings.
+/// Returns a host with other settings.
 fn server(change: impl FnOnce(&mut Config)) -> Host {
     let mut config = config(SHARED);
     change(&mut config);
@@ -23,7 +23,7 @@ fn paths(connection: &Connection) -> Paths {
     connection.paths().expect("open")
 }
 
-/// Waits until the peer has confirmed all ports.
+/// Waits until the peer has confirmed all ports; returns their state.
 fn confirmed(connection: &Connection) -> Paths {
     until("the peer has confirmed all ports", || {
         let paths = paths(connection);
@@ -32,7 +32,7 @@ fn confirmed(connection: &Connection) -> Paths {
     paths(connection)
 }
 
-/// Writes to the server and reads back.
+/// Writes to the server and reads the bytes back.
 fn exchange(client: &Host, server: &Host, mut look: impl FnMut(&Connection)) {
     let region = server.register(vec![0; LENGTH], Access::ALL).expect("memory");
     let connection = client.connect(server.local_addr()).expect("connected");
@@ -69,7 +69,7 @@ fn one_flow_leaves_by_all_ports_and_the_counters_say_so() {
     }
 }
 
-/// A host that spreads packets over 8 ports, with other settings.
+/// Returns a host that spreads packets over 8 ports, with other settings.
 fn spreading_with(balancer: &str, change: impl FnOnce(&mut Config)) -> Host {
     let mut config = config(SHARED);
     config.set_balancer(Some(balancer), Some(8)).expect("a policy");
@@ -87,7 +87,7 @@ fn policies_that_keep_a_path_use_one_port_at_a_time() {
     }
 }
 
-/// Flows of one connection have a path each.
+/// Each flow of a connection uses one path.
 #[test]
 fn ecmp_divides_flows_among_ports() {
     let (client, server) = (spreading("ecmp"), server(|_| ()));
@@ -99,7 +99,7 @@ fn ecmp_divides_flows_among_ports() {
         op.wait().expect("delivered");
     }
     let used = paths(&connection).ports.iter().filter(|port| port.counters.sent > 0).count();
-    // 16 flows of 8 ports: the probability that fewer than 3 are used is below 28 * (1/4)^16.
+    // 16 flows on 8 ports: the probability that fewer than 3 ports are used is below 28 * (1/4)^16.
     assert!(used >= 3, "{used} ports");
 }
 
@@ -194,7 +194,7 @@ fn ports_may_be_chosen_and_are_named_if_one_is_taken() {
     assert!(error.contains("departure_timestamps"), "{error}");
 }
 
-/// Swift has a target of delay, DCTCP asks for marks; CUBIC, TIMELY and a constant window have neither.
+/// Swift has a target delay, and DCTCP needs marks. CUBIC, TIMELY and a constant window have neither.
 #[test]
 fn policies_that_would_hear_of_no_queue_are_refused_and_the_error_says_what_to_choose() {
     for policy in ["reps", "bitmap", "mixed", "plb"] {
@@ -218,8 +218,8 @@ fn policies_that_would_hear_of_no_queue_are_refused_and_the_error_says_what_to_c
     }
 }
 
-/// Ports of several engines at one address: the kernel divides the peer's ports among the engines, so that packets of a connection
-/// would reach engines that do not know it.
+/// Several engines have their ports at one address. The kernel distributes the peer's ports over the engines, so packets of a
+/// connection would reach engines that do not know the connection.
 #[test]
 fn several_engines_at_one_address_refuse_the_peers_ports_in_words() {
     let mut config = config(SHARED);

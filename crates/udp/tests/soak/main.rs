@@ -1,9 +1,8 @@
-//! Ops between two processes, without sockets and in virtual time, over a link that loses, repeats,
-//! reorders and damages packets (1 % each), while both processes are killed and started again now and
-//! then. Each op completes once, fails with a reason, or is unknown; and what completed is there,
-//! byte by byte, once.
+//! Ops between two processes, without sockets and in virtual time. The link loses, repeats, reorders and damages packets (1 %
+//! each), and both processes are occasionally killed and started again. Each op completes once, fails with a reason, or is
+//! unknown. The bytes of each completed op are present, exactly once.
 //!
-//! Short here; `APUS_SOAK_OPS=10000000 cargo test --release -p apus-udp --test soak` is the long run.
+//! This run is short; `APUS_SOAK_OPS=10000000 cargo test --release -p apus-udp --test soak` is the long run.
 
 mod process;
 
@@ -32,10 +31,10 @@ impl Random {
     }
 }
 
-/// A datagram under way: when it arrives, in which order it was sent, to whom, its bytes.
+/// A datagram in flight: its arrival time, its number in the order of sending, its receiver, and its bytes.
 type Arriving = Reverse<(Time, u64, usize, Vec<u8>)>;
 
-/// What the link does, in thousandths each.
+/// Faults of the link, in thousandths each.
 #[derive(Clone, Copy)]
 struct Faults {
     loss: u64,
@@ -81,7 +80,7 @@ impl Link {
     }
 }
 
-/// What became of the ops.
+/// Outcomes of the ops.
 #[derive(Debug, Default)]
 struct Tally {
     done: u64,
@@ -95,14 +94,14 @@ struct Tally {
 struct World {
     now: Time,
     processes: [Process; 2],
-    /// What a process leaves behind when it is killed, and what only the test knows.
+    /// State that outlives a killed process, and state that only the test knows.
     shared: [Shared; 2],
     link: Link,
     ring: KeyRing,
     cipher: Cipher,
     starts: u64,
     tally: Tally,
-    /// How often each message, by its number, was delivered.
+    /// Number of deliveries of each message, indexed by the message's number.
     delivered: Vec<u8>,
     next_user: u64,
 }
@@ -130,7 +129,7 @@ impl World {
         }
     }
 
-    /// Keeps ops under way, until `ops` have been submitted.
+    /// Keeps ops outstanding until `ops` have been submitted.
     fn submit(&mut self, ops: u64) {
         for side in 0..2 {
             while self.next_user < ops && self.processes[side].has_room() {
@@ -149,7 +148,7 @@ impl World {
         }
     }
 
-    /// Everything that processes have to send, and completions.
+    /// Sends all packets that processes have to send, and takes completions.
     fn poll(&mut self) {
         for side in 0..2 {
             let (now, link) = (self.now, &mut self.link);
@@ -167,7 +166,7 @@ impl World {
         }
     }
 
-    /// An op has ended: is what it says true?
+    /// Checks that the result of an ended op is true.
     fn check(&mut self, side: usize, op: &Ended) {
         let peer_memory = &self.shared[1 - side].memory;
         let whole = |bytes: &[u8], seed: u64| {
@@ -200,7 +199,7 @@ impl World {
         self.shared[side].free.push(op.slot);
     }
 
-    /// Kills a process and starts it anew, at the same address with other randomness.
+    /// Kills a process and starts it again, at the same address with other randomness.
     fn restart(&mut self, side: usize) {
         self.starts += 1;
         let old = core::mem::replace(
@@ -214,7 +213,7 @@ impl World {
         self.tally.restarts += 1;
     }
 
-    /// The next thing that happens, unless it is after `until`.
+    /// Processes the next event, unless it is after `until`.
     fn step(&mut self, until: Time) -> bool {
         let arrival = self.link.arriving.peek().map(|Reverse((at, ..))| *at);
         let timeout = self.processes.iter().filter_map(Process::next_timeout).min();
@@ -272,7 +271,7 @@ fn soak(ring: &KeyRing, cipher: Cipher, seed: u64) {
     let tally = &world.tally;
     eprintln!("{tally:?} in {:.1} s of virtual time", world.now.as_secs_f64());
     assert!(tally.restarts >= 5 && tally.unknown > 0, "{tally:?}");
-    // What is not done is what restarts cost: at most what was under way, at either side.
+    // Only restarts may prevent ops from being done: for each restart at most the ops that were outstanding, at either side.
     let under_way = 2 * SLOTS as u64 * tally.restarts;
     assert!(tally.done >= ops.saturating_sub(under_way), "{tally:?}");
     assert!(tally.done > ops / 2, "{tally:?}");

@@ -1,4 +1,4 @@
-//! One process: its sessions, its endpoint and its application.
+//! One process of the soak test: its sessions, its endpoint and its application.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -12,14 +12,14 @@ use apus_udp::session::{
 use apus_units::{FlowId, Time};
 use apus_wire::{Body, Header, RegionKey, Segment, SegmentKind};
 
-/// Bytes that writes go to; as many follow that reads come from.
+/// Bytes that are written to. The same number of bytes follows, from which reads are made.
 pub const MEMORY_BYTES: usize = SLOTS * 4096;
-/// Ops that may be under way at one side: each has a place of its own.
+/// Maximum number of outstanding ops of one side. Each has its own slot.
 pub const SLOTS: usize = 128;
 
 const REGION: RegionKey = RegionKey::new(7);
 
-/// Byte `i` of what belongs to `seed`.
+/// Returns byte `i` of the content that belongs to `seed`.
 pub fn byte_of(seed: u64, i: u64) -> u8 {
     if i < 8 {
         return seed.to_be_bytes()[i as usize];
@@ -27,11 +27,11 @@ pub fn byte_of(seed: u64, i: u64) -> u8 {
     (seed.wrapping_mul(31) ^ i.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 56) as u8
 }
 
-/// What outlives a process.
+/// State that outlives a process.
 pub struct Shared {
     /// The registered region: written in its first half, read in its second.
     pub memory: Vec<u8>,
-    /// Places of the peer's memory that no op uses.
+    /// Slots of the peer's memory that no op uses.
     pub free: Vec<usize>,
 }
 
@@ -45,14 +45,14 @@ impl Shared {
     }
 }
 
-/// An op under way, or how it ended.
+/// An outstanding or ended op.
 #[derive(Clone, Debug)]
 pub struct Ended {
     pub user: u64,
     pub kind: u64,
     pub slot: usize,
     pub length: u64,
-    /// The bytes that a read has brought.
+    /// The bytes that a read has fetched.
     pub read: Vec<u8>,
     pub outcome: Outcome,
 }
@@ -71,9 +71,9 @@ pub struct Process {
     endpoint: Endpoint<AlgorithmConfig>,
     algorithm: AlgorithmConfig,
     connection: Option<Connection>,
-    /// Accepted, and not yet confirmed by the peer.
+    /// A connection that was accepted, and is not confirmed by the peer yet.
     offered: Option<Connection>,
-    /// The flow that the next `open` gives: what the initiator tells its peer.
+    /// The flow number that the next `open` returns, which the initiator tells its peer.
     next_flow: u32,
     under_way: BTreeMap<u64, Ended>,
     pub ended: Vec<Ended>,
@@ -191,7 +191,7 @@ impl Process {
         let from = address(1 - self.side);
         let received = self.sessions.receive(now, from, bytes);
         let Received::Packet { session, header, payload, .. } = received else { return };
-        // The first packet of a session may be the one that confirms it.
+        // The first packet of a session may be the one that confirms the session.
         while let Some(event) = self.sessions.poll_event() {
             self.on_event(now, event);
         }
@@ -201,7 +201,7 @@ impl Process {
         }
         let arrival =
             Arrival { now, nic_received_at: now, hops: 0, marked: false, receiver_level: 0 };
-        // Which op of ours an answer belongs to is known only before it ends the op.
+        // The op to which an answer belongs must be looked up now, because the answer may end it.
         let answers = match &header.body {
             Body::Data(segment) if segment.kind == SegmentKind::ReadResponse => {
                 self.endpoint.op(connection.flow, segment.op).map(|op| op.user)
@@ -235,7 +235,7 @@ impl Process {
         }
     }
 
-    /// Sends what is due, and takes completions.
+    /// Sends packets that are due, and takes completions.
     pub fn poll(&mut self, now: Time, memory: &[u8], mut send: impl FnMut(&[u8])) {
         self.on_events(now);
         if self.side == 0 && self.connection.is_none() && self.sessions.is_empty() {
@@ -282,7 +282,7 @@ impl Process {
     }
 }
 
-/// The number of a message, whose every byte must be as it was sent.
+/// Returns the number of a message, and checks that every byte is as it was sent.
 fn number_of(message: &[u8]) -> u64 {
     let user = u64::from_be_bytes(message[..8].try_into().expect("8 bytes"));
     assert!(message.iter().zip(0..).all(|(&byte, i)| byte == byte_of(user, i)), "{user}");

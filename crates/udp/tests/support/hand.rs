@@ -1,4 +1,4 @@
-//! A relay between two inline hosts, worked by the thread that drives them.
+//! A relay between two inline hosts. The thread that drives the hosts operates the relay.
 
 use std::future::Future;
 use std::net::{SocketAddr, UdpSocket};
@@ -11,7 +11,7 @@ use apus_udp::{Connection, Host};
 use super::any;
 use super::pair::TOO_MANY;
 
-/// A relay that hands on what it is told to.
+/// A relay that forwards datagrams only on request.
 pub struct Hand {
     front: UdpSocket,
     back: UdpSocket,
@@ -28,13 +28,13 @@ impl Hand {
         Self { front, back, client: None }
     }
 
-    /// Where clients find it.
+    /// Returns the address to which clients connect.
     pub fn address(&self) -> SocketAddr {
         self.front.local_addr().expect("bound")
     }
 
-    /// Has a client connect to the server over it, with that many flows; both are inline. What the client sends once it
-    /// is connected stays here.
+    /// Makes a client connect to the server over the relay, with `flows` flows; both hosts are inline. Datagrams that the
+    /// client sends after it is connected stay in the relay.
     pub fn connect(&mut self, client: &Host, server: &Host, flows: u32) -> Connection {
         let (address, classes) = (self.address(), vec![0; flows as usize]);
         let mut context = Context::from_waker(Waker::noop());
@@ -51,14 +51,14 @@ impl Hand {
         panic!("no answer");
     }
 
-    /// Hands the server what the client has sent.
+    /// Forwards the datagrams that the client has sent to the server.
     pub fn hand_on(&mut self) {
         for datagram in self.take() {
             self.back.send(&datagram).expect("sent");
         }
     }
 
-    /// What the client has sent.
+    /// Returns the datagrams that the client has sent.
     pub fn take(&mut self) -> Vec<Vec<u8>> {
         let mut buffer = vec![0; 65_536];
         let mut all = Vec::new();
@@ -69,7 +69,7 @@ impl Hand {
         all
     }
 
-    /// Hands the client what the server has sent.
+    /// Forwards the datagrams that the server has sent to the client.
     pub fn hand_back(&self) {
         let mut buffer = vec![0; 65_536];
         while let (Ok(length), Some(client)) = (self.back.recv(&mut buffer), self.client) {
@@ -77,14 +77,14 @@ impl Hand {
         }
     }
 
-    /// What the server has sent.
+    /// Returns the datagrams that the server has sent.
     pub fn take_back(&self) -> Vec<Vec<u8>> {
         let mut buffer = vec![0; 65_536];
         let next = || self.back.recv(&mut buffer).ok().map(|length| buffer[..length].to_vec());
         std::iter::from_fn(next).collect()
     }
 
-    /// Hands the client what the server has sent before.
+    /// Forwards earlier datagrams of the server to the client.
     pub fn give_back(&self, datagrams: &[Vec<u8>]) {
         let client = self.client.expect("a client that has sent something");
         for datagram in datagrams {
@@ -92,8 +92,8 @@ impl Hand {
         }
     }
 
-    /// Hands the client datagrams as one aggregate: all but the last are as long as the first. Whether the kernel
-    /// does that.
+    /// Forwards datagrams to the client as one aggregate: all but the last are as long as the first. Returns `true` if the
+    /// kernel supports this.
     pub fn give_back_together(&self, datagrams: &[Vec<u8>]) -> bool {
         let length = datagrams.first().map_or(0, Vec::len) as i32;
         // SAFETY: the value is valid for the size of an int.

@@ -1,5 +1,4 @@
-//! Hosts on the loopback interface, and a network between them that loses, duplicates, reorders and
-//! corrupts.
+//! Hosts on the loopback interface, and a network between them that loses, duplicates, reorders and corrupts datagrams.
 #![allow(dead_code)] // each test binary uses its own part
 
 pub mod hand;
@@ -15,10 +14,10 @@ use apus_udp::session::{KeyRing, SharedKey};
 use apus_udp::{Config, Host, Mode};
 use apus_units::Span;
 
-/// Ceiling for conditions that come true at once on an idle machine. No test asserts how long they take.
+/// Upper limit of the wait for conditions that become true at once on an idle machine. No test asserts how long they take.
 pub const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Waits until a condition holds; `what` names it if it never does.
+/// Waits until a condition holds. If it never does, the test fails with `what`.
 #[track_caller]
 pub fn until(what: &str, mut done: impl FnMut() -> bool) {
     let from = Instant::now();
@@ -28,7 +27,7 @@ pub fn until(what: &str, mut done: impl FnMut() -> bool) {
     }
 }
 
-/// Waits until a condition holds, and drives hosts that have no threads meanwhile.
+/// Waits until a condition holds, and meanwhile drives hosts that have no threads.
 #[track_caller]
 pub fn drive(hosts: &[&Host], what: &str, mut done: impl FnMut() -> bool) {
     let from = Instant::now();
@@ -47,7 +46,7 @@ pub fn keys() -> KeyRing {
     KeyRing::new([SharedKey::new([7; 32])]).expect("a key")
 }
 
-/// Default settings, except that no session ends because a busy machine runs an engine rarely.
+/// Returns default settings, except that no session ends because a busy machine rarely runs an engine.
 pub fn config(mode: Mode) -> Config {
     let mut config = Config::new(any(), keys()).expect("defaults");
     config.mode = mode;
@@ -70,7 +69,7 @@ pub fn host(config: Config) -> Host {
 
 pub const SHARED: Mode = Mode::Shared;
 
-/// Bytes that show where they belong.
+/// Returns bytes that depend on their seed and position.
 pub fn pattern(seed: u64, length: usize) -> Vec<u8> {
     (0..length as u64)
         .map(|i| ((seed * 31 + i).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32) as u8)
@@ -94,7 +93,7 @@ impl Random {
     }
 }
 
-/// What the network does, in thousandths of the datagrams.
+/// Faults of the network, in thousandths of the datagrams.
 #[derive(Clone, Copy, Default)]
 pub struct Faults {
     pub loss: u64,
@@ -108,15 +107,15 @@ pub struct Relay {
     pub address: SocketAddr,
     front: UdpSocket,
     back: UdpSocket,
-    /// Longer datagrams vanish.
+    /// Longer datagrams are dropped.
     longest: Arc<AtomicUsize>,
-    /// The longest that it has handed to the server.
+    /// Length of the longest datagram that the relay has forwarded to the server.
     seen: Arc<AtomicUsize>,
     /// Number of datagrams from both sides.
     taken: Arc<AtomicU64>,
-    /// Datagrams that it still hands to the server before it is cut; `usize::MAX` for any number.
+    /// Number of datagrams that the relay still forwards to the server before it is cut; `usize::MAX` for no limit.
     left: Arc<AtomicUsize>,
-    /// Port of the server whose answers it hands back; 0 while it is cut.
+    /// Port of the server whose answers the relay forwards; 0 while it is cut.
     port: Arc<AtomicU16>,
     stop: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
@@ -205,18 +204,17 @@ impl Relay {
         }
     }
 
-    /// The longest datagram that it has handed to the server, in bytes.
+    /// Returns the length in bytes of the longest datagram that the relay has forwarded to the server.
     pub fn longest_seen(&self) -> usize {
         self.seen.load(Ordering::Relaxed)
     }
 
-    /// The number of datagrams that it has taken from both sides.
+    /// Returns the number of datagrams that the relay has received from both sides.
     pub fn taken(&self) -> u64 {
         self.taken.load(Ordering::Relaxed)
     }
 
-    /// From now on what it hands on looks as if it had come over `hops` switches, of which one had the
-    /// last word on DSCP and ECN.
+    /// From now on, forwarded datagrams look as if they had passed `hops` switches, and the last one had set DSCP and ECN.
     pub fn mark(&self, hops: u32, tos: u8) {
         for socket in [&self.front, &self.back] {
             socket.set_ttl(64 - hops).expect("TTL"); // what hosts send begins with 64
@@ -224,22 +222,22 @@ impl Relay {
         }
     }
 
-    /// From now on it drops datagrams of more than `bytes`, without a word.
+    /// From now on, the relay silently drops datagrams of more than `bytes`.
     pub fn drop_longer(&self, bytes: usize) {
         self.longest.store(bytes, Ordering::Relaxed);
     }
 
-    /// Cuts the server off after that many further datagrams to it; nothing comes back from then on.
+    /// Cuts the server off after this number of further datagrams to it. From then on its answers are not forwarded either.
     pub fn cut_after(&self, datagrams: usize) {
         self.left.store(datagrams, Ordering::Relaxed);
     }
 
-    /// Whether the server is cut off.
+    /// Returns `true` if the server is cut off.
     pub fn is_cut(&self) -> bool {
         self.left.load(Ordering::Acquire) == 0
     }
 
-    /// Sends everything to another host from now on: to its clients, the host was restarted.
+    /// From now on, sends all datagrams to another host. To the clients it seems that the host was restarted.
     pub fn redirect(&self, server: SocketAddr) {
         self.back.connect(server).expect("connect");
         self.port.store(server.port(), Ordering::Relaxed);

@@ -1,4 +1,4 @@
-//! Two engines that one thread drives in turn, so that what each finds in its socket is known.
+//! Two engines that one thread drives in turn, so that the content of each socket is known.
 
 use std::future::Future;
 use std::pin::pin;
@@ -8,7 +8,7 @@ use apus_udp::{Config, Connection, Host, Mode, Op, Request, Stats};
 
 use super::{config, host};
 
-/// Rounds without progress that are too many: each takes a microsecond and more.
+/// Maximum number of rounds without progress. Each round takes at least a microsecond.
 pub const TOO_MANY: usize = 50_000_000;
 
 pub struct Pair {
@@ -17,7 +17,7 @@ pub struct Pair {
 }
 
 impl Pair {
-    /// Two hosts and a connection; what `configure` says holds for both.
+    /// Returns two hosts and a connection; `configure` applies to both hosts.
     pub fn connect(configure: impl Fn(&mut Config)) -> (Self, [Connection; 2]) {
         let [client, server] = [(); 2].map(|()| {
             let mut config = config(Mode::Inline);
@@ -37,7 +37,7 @@ impl Pair {
         (pair, [connection, peer.expect("a client")])
     }
 
-    /// Drives both, the client `steps` times as often, until a future of the client's is done.
+    /// Drives both hosts, the client `steps` times as often, until a future of the client is ready.
     pub fn until<T>(&self, steps: usize, future: impl Future<Output = T>) -> T {
         let mut future = pin!(future);
         let mut context = Context::from_waker(Waker::noop());

@@ -1,5 +1,5 @@
 //! Congestion extensions: bytes written by hand from the layout in the crate's documentation,
-//! encoding and decoding, and the operations of a switch without the key.
+//! encoding and decoding, and the operations of a switch without the session key.
 
 use apus_units::{FlowId, OpId, PacketNumber, Span};
 use apus_wire::{
@@ -25,7 +25,7 @@ fn message() -> Header {
     }))
 }
 
-/// A message in one packet.
+/// Returns the header of a message that fits into one packet.
 fn whole() -> Header {
     let op = OpId::new(0x1122_3344_5566_7700);
     let kind = SegmentKind::Message;
@@ -46,7 +46,7 @@ fn ack() -> Header {
     }))
 }
 
-/// Header and extension without payload.
+/// Returns the bytes of a header and its extension, without payload.
 fn encoded(header: &Header, extension: &Extension<'_>) -> Vec<u8> {
     let mut bytes = vec![0xee; MAX_HEADER_BYTES + MAX_EXTENSION_BYTES];
     let length = encode_extended(header, extension, &mut bytes).unwrap();
@@ -56,10 +56,10 @@ fn encoded(header: &Header, extension: &Extension<'_>) -> Vec<u8> {
     bytes
 }
 
-/// A packet in plain mode, from an encoded header.
+/// Returns a packet in plain mode, from an encoded header.
 fn datagram(header: &[u8], payload: &[u8]) -> Vec<u8> {
     let mut bytes = [header, payload].concat();
-    // CRC-32C, bit by bit.
+    // CRC-32C, computed bit by bit.
     let mut crc = u32::MAX;
     for &byte in &bytes[authenticated_from(header)..] {
         crc ^= u32::from(byte);
@@ -71,29 +71,29 @@ fn datagram(header: &[u8], payload: &[u8]) -> Vec<u8> {
     bytes
 }
 
-/// The fields of a data packet.
+/// Returns an algorithm's own fields on a data packet.
 fn own<'a>(id: u8, writable: &'a [u8], authenticated: &'a [u8]) -> Extension<'a> {
     Extension::Own(OwnFields { id, is_echo: false, writable, authenticated })
 }
 
-/// The fields of an acknowledgement.
+/// Returns an algorithm's own fields on an acknowledgement.
 fn echo(id: u8, authenticated: &[u8]) -> Extension<'_> {
     Extension::Own(OwnFields { id, is_echo: true, writable: &[], authenticated })
 }
 
-/// Bolt's flag FIRST, and `t_data_tx`.
+/// Bolt's flag FIRST, followed by `t_data_tx`.
 const BOLT_READ: [u8; 5] = [1, 0x89, 0xab, 0xcd, 0xef];
 /// `t_data_tx` in [`BOLT_READ`].
 const BOLT_SENT: u32 = 0x89ab_cdef;
 /// The authenticated part of Bolt's fields: type, number of bytes, flags and `t_data_tx`.
 const BOLT_FIELDS: [u8; 7] = [1, 5, 1, 0x89, 0xab, 0xcd, 0xef];
 
-/// Bolt's fields with INC.
+/// Returns Bolt's fields, with INC set in the writable byte.
 fn bolt() -> Extension<'static> {
     own(1, &[4], &BOLT_READ)
 }
 
-/// The bytes between `writable` and the body: version, kind, flow, packet number.
+/// Returns the bytes between the writable bytes and the body: version, kind, flow, packet number.
 fn common(kind: u8) -> Vec<u8> {
     [&[1, kind, 1, 2, 3, 4][..], &[0x11, 0x22, 0x33, 0x44, 0x55, 0x66, 0x77, 0x88]].concat()
 }
@@ -116,7 +116,7 @@ fn check(header: Header, extension: Extension<'_>, kind: u8, writable: &[u8], fi
 #[test]
 fn bolt_listing_1_on_data_and_acknowledgements() {
     check(message(), bolt(), 0x22, &[4], &BOLT_FIELDS);
-    // LAST and FAVOURED; DEC.
+    // The flags LAST and FAVOURED in the authenticated part; DEC in the writable byte.
     let other = own(1, &[8], &[18, 0, 0, 0, 7]);
     check(message(), other, 0x22, &[8], &[1, 5, 18, 0, 0, 0, 7]);
     check(whole(), bolt(), 0x32, &[4], &BOLT_FIELDS);
@@ -188,7 +188,7 @@ fn an_extension_behind_a_credit_and_on_every_kind_of_data() {
             segment.kind = kind;
             match byte {
                 3 | 6 => segment.length = 0,
-                // Their operands are their whole op.
+                // The operands of an atomic op are its whole op, so it has only the short form.
                 13 | 14 if form == 0 => continue,
                 13 | 14 => {
                     segment.length = if byte == 13 { 16 } else { 8 };
@@ -196,7 +196,7 @@ fn an_extension_behind_a_credit_and_on_every_kind_of_data() {
                 }
                 _ => {}
             }
-            // A request of a read and a cancel have no short form.
+            // Read requests and cancels have no short form.
             let byte = if matches!(byte, 3 | 6) { byte } else { byte + form };
             check(header, bolt(), 0x20 + byte, &[4], &BOLT_FIELDS);
             let Body::Data(segment) = &mut header.body else { unreachable!("it is data") };
@@ -209,7 +209,7 @@ fn an_extension_behind_a_credit_and_on_every_kind_of_data() {
 
 #[test]
 fn illegal_extensions_are_refused() {
-    // Bytes: 1 writable, at 16 the type, at 17 the number of bytes after it.
+    // Byte 1 is writable, byte 16 is the type, byte 17 the number of bytes after it.
     let drawn = encoded(&message(), &bolt());
     let refused = |at: usize, byte: u8| {
         let mut bytes = drawn.clone();
@@ -231,7 +231,7 @@ fn illegal_extensions_are_refused() {
     long[0] = 17;
     long.splice(1..1, [0; 16]);
     assert_eq!(decode(&long), Err(Illegal::ExtensionLength.into()));
-    // Fields of the other direction: the identifier on a data packet, without writable bytes.
+    // The identifier of an acknowledgement's fields, without writable bytes, on a data packet.
     let mut data = encoded(&message(), &own(1, &[], &BOLT_READ));
     data[15] = 0x81;
     assert_eq!(decode(&data), Err(Illegal::ExtensionOfBody.into()));
@@ -269,8 +269,8 @@ fn illegal_extensions_are_not_encoded() {
     refused(ack(), Extension::Own(writable), Illegal::ExtensionLength);
 }
 
-/// Bolt §4.3 and Alg. 1 l. 6-10: a switch holds no key. It uses the readable part of the packet,
-/// and its writes keep the authentication valid.
+/// Bolt §4.3 and Alg. 1 l. 6-10: a switch has no session key. It uses the readable part of the
+/// packet, and its writes keep the authentication valid.
 #[test]
 fn bolt_4_3_a_switch_answers_and_marks_a_packet_without_its_key() {
     let header = encoded(&message(), &bolt());
@@ -287,7 +287,7 @@ fn bolt_4_3_a_switch_answers_and_marks_a_packet_without_its_key() {
 
     assert_eq!(passing[..2], [1, 8], "INC off, DEC on");
     assert_eq!(passing[2..], sealed[2..], "nothing else is changed");
-    // The SRC packet: Listing 1's fields behind the flow and number of the data packet.
+    // The SRC packet: Listing 1's fields after the flow and number of the data packet.
     #[rustfmt::skip]
     let expected: [u8; 23] = [
         0, 1, 12,
@@ -376,7 +376,8 @@ fn extension(area: &[u8]) -> impl Strategy<Value = Extension<'_>> {
 
 static AREA: [u8; MAX_HOPS * HOP_BYTES] = [0x5a; MAX_HOPS * HOP_BYTES];
 
-/// A header that an extension belongs to, of a whole op if it is data and `short` is set.
+/// Returns a header to which an extension may belong. If that is data and `short` is set, it
+/// carries a whole op.
 fn header_for(extension: &Extension<'_>, short: bool) -> Header {
     let data = if short { whole() } else { message() };
     if extension.check(&data.body).is_ok() { data } else { ack() }
@@ -396,7 +397,7 @@ proptest! {
         prop_assert_eq!((decoded.header, decoded.extension), (header, extension));
     }
 
-    /// Switches may write the writable bytes, and the packet opens with any value of them; any
+    /// Switches may write the writable bytes, and the packet opens with any value of them. Any
     /// other flipped bit is detected, including those of the count of writable bytes.
     #[test]
     fn any_flipped_bit_but_a_switchs_is_refused(

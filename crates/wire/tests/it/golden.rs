@@ -7,7 +7,7 @@ use apus_wire::{
     decode, encode, open, seal,
 };
 
-/// A header before every body: flow 0x01020304, packet number 0x1122334455667788.
+/// Returns a header with this body: flow 0x01020304, packet number 0x1122334455667788.
 fn with_body(body: Body) -> Header {
     Header { flow: FlowId::new(0x0102_0304), seq: PacketNumber::new(0x1122_3344_5566_7788), body }
 }
@@ -50,7 +50,7 @@ const WRITE: [u8; 57] = [
     0, 0, 0, 0, 0, 0, 0x20, 0x00,                           // address
 ];
 
-/// A whole op of 64 bytes, its number 0x1234 below the packet's.
+/// A whole op of 64 bytes; its number is 0x1234 below that of the packet.
 #[rustfmt::skip]
 const WHOLE_WRITE: [u8; 39] = [
     0, 1, 0x11,
@@ -138,7 +138,8 @@ fn write_and_read_request() {
     check(segment(SegmentKind::ReadRequest { region, address }, 0), &request);
 }
 
-/// A packet that carries a whole op of 64 bytes, whose number is `distance` below the packet's.
+/// Returns a packet that carries a whole op of 64 bytes, whose number is `distance` below that of
+/// the packet.
 fn whole(kind: SegmentKind, distance: i64) -> Header {
     let op = OpId::new(0x1122_3344_5566_7788u64.wrapping_sub(distance as u64));
     with_body(Body::Data(Segment {
@@ -178,12 +179,12 @@ fn a_whole_op_takes_18_bytes_less() {
 fn a_sealed_write_of_64_bytes_takes_127() {
     let (region, address) = target();
     let header = whole(SegmentKind::Write { region, address }, 0x1234);
-    // 16 of tag, 4 of session and 4 of number.
+    // 16 bytes of tag, 4 of session and 4 of packet number.
     let guard = 24;
     assert_eq!(header.encoded_len() + header.payload_len() + guard, 127);
 }
 
-/// An atomic op whose number is `distance` below the packet's.
+/// Returns an atomic op whose number is `distance` below that of the packet.
 fn atomic(kind: SegmentKind, operands: u32, distance: i64) -> Header {
     let mut header = whole(kind, distance);
     if let Body::Data(segment) = &mut header.body {
@@ -242,7 +243,7 @@ fn illegal_atomic_ops_are_refused_both_ways() {
     assert_eq!(decode(&long), Err(Illegal::Operands.into()));
 }
 
-/// The long form of a packet that carries an op of 64 bytes whole.
+/// Returns the long form of a packet that carries a whole op of 64 bytes.
 fn long_form(kind: u8, distance: i64) -> Vec<u8> {
     let op = 0x1122_3344_5566_7788u64.wrapping_sub(distance as u64);
     let mut bytes = MESSAGE.to_vec();
@@ -318,7 +319,7 @@ fn control_packets() {
     let credit =
         Credit { number: 0x107, sent_at_ns: 0xfedc_ba98, received: Some(received), padding: 2 };
     check(with_body(Body::Control(Control::Credit(credit))), &CREDIT);
-    // Nothing received: zeros.
+    // If no data packet was received, the bytes are zero.
     let mut first = CREDIT;
     first[23..47].fill(0);
     let credit = Credit { received: None, ..credit };
@@ -381,7 +382,8 @@ fn data_that_echoes_a_credit() {
     check(header, &bytes);
 }
 
-/// Kind plus 192, and 3 bytes behind the body; an acknowledgement has 2 bytes more.
+/// A spread flow adds 192 to the kind and 3 bytes after the body; an acknowledgement has 2 bytes
+/// more.
 #[test]
 fn packets_that_others_may_overtake() {
     let mut header = segment(SegmentKind::Message, 3);
@@ -444,7 +446,7 @@ fn swift_app_b_sealed_message() {
     assert_eq!(seal(&header, b"abc", &mut out), Ok(48));
     assert_eq!(out[..41], MESSAGE);
     assert_eq!(&out[41..44], b"abc");
-    // CRC-32C, bit by bit, of everything behind the extension.
+    // CRC-32C, computed bit by bit, over all bytes after the extension.
     let mut crc = u32::MAX;
     for &byte in &out[1..44] {
         crc ^= u32::from(byte);
@@ -490,7 +492,7 @@ fn foreign_packets_are_named() {
     assert_eq!(text, "illegal header: offset + length must not exceed op_length");
 }
 
-/// Encoding and decoding refuse the same.
+/// Checks that encoding and decoding refuse the same change by the same rule.
 fn refused(header: Header, golden: &[u8], change: impl Fn(&mut [u8]), rule: Illegal) {
     assert_eq!(encode(&header, &mut [0; 64]), Err(EncodeError::Illegal(rule)));
     let mut bytes = golden.to_vec();

@@ -1,4 +1,4 @@
-//! Packets as bytes.
+//! Encoding of packets: golden bytes, extensions and properties.
 
 mod extension;
 mod golden;

@@ -1,4 +1,4 @@
-//! Every legal packet survives the way to bytes and back; no damaged one passes.
+//! Every legal packet is unchanged after encoding and decoding; every damaged packet is refused.
 
 use apus_units::{FlowId, OpId, PacketNumber, Span};
 use apus_wire::{
@@ -23,7 +23,7 @@ fn kind() -> impl Strategy<Value = SegmentKind> {
     ]
 }
 
-/// Bytes of the operands of an atomic op, which are its whole payload.
+/// Returns the number of bytes of the operands of an atomic op, which are its whole payload.
 fn operands(kind: &SegmentKind) -> Option<u32> {
     match kind {
         SegmentKind::CompareAndSwap { .. } => Some(16),
@@ -57,8 +57,8 @@ prop_compose! {
     }
 }
 
-/// A packet that carries its op whole, with the two numbers at any distance, often one about which the
-/// form changes.
+/// Returns packet numbers and segments that carry their whole op. The two numbers have any
+/// distance, often one at which the form changes.
 fn whole() -> impl Strategy<Value = (u64, Segment)> {
     let edges: Vec<i64> = [0, 1, 1 << 32, 1 << 47, 1 << 48, i64::MAX]
         .iter()
@@ -163,7 +163,7 @@ fn header() -> impl Strategy<Value = Header> {
     })
 }
 
-/// A payload as long as the header states.
+/// Returns a payload of the length that the header states.
 fn payload(header: &Header) -> Vec<u8> {
     (0..header.payload_len()).map(|i| (i * 31) as u8).collect()
 }
@@ -215,8 +215,8 @@ proptest! {
         let _ = open(&bytes);
     }
 
-    /// 15 bytes up to the packet number, then 8 in the short form or 26 in the long one, 16 of region and
-    /// address, 8 of a credit or 3 of the order of packets.
+    /// A header has 15 bytes up to the packet number, then 8 in the short form or 26 in the long
+    /// one, 16 of region and address, and 8 of a credit or 3 of the order of packets.
     #[test]
     fn whole_ops_have_the_short_form_if_their_number_is_near((seq, segment) in whole()) {
         let header = Header {
@@ -239,7 +239,7 @@ proptest! {
         prop_assert_eq!(header.encoded_len(), expected);
     }
 
-    /// Arbitrary fields behind a valid start: decoded packets are legal and encode to the same
+    /// Arbitrary fields after a valid start: decoded packets are legal and encode to the same
     /// bytes.
     #[test]
     fn decoded_packets_encode_to_the_same_bytes(
@@ -259,7 +259,7 @@ proptest! {
             bytes[38] |= 1;
             bytes[39] = 0;
         }
-        // The operands of an atomic op, and a word's address.
+        // Makes the operands of an atomic op and the address of its word valid.
         match kind & 0x1f {
             0x1d | 0x1e => {
                 bytes[21..23].copy_from_slice(&[0, if kind & 1 == 1 { 16 } else { 8 }]);

@@ -11,18 +11,19 @@ use apus_sim::Watch;
 use super::{Case, Counts, Violation, run_watched};
 use crate::batch::{count, each_seed, lock};
 
-/// What the cases of a range of seeds have shown.
+/// Results of the cases of a range of seeds.
 #[derive(Clone, Debug, Default)]
 pub struct Batch {
     /// Number of cases.
     pub cases: u64,
-    /// Seeds with a violation, in their order; at most 10, and more are not looked for.
+    /// Seeds with a violation, in order. After 10 of them the batch starts no further case; cases in progress
+    /// may add more.
     pub failures: Vec<(u64, Violation)>,
     /// Sums over all cases that ended without a violation.
     pub counts: Counts,
-    /// Number of cases by number of hosts, and of faults.
+    /// By number of hosts: number of cases.
     pub hosts: Vec<u64>,
-    /// As `hosts`.
+    /// By number of faults: number of cases.
     pub faults: Vec<u64>,
     /// Number of cases by algorithm.
     pub algorithms: BTreeMap<&'static str, u64>,
@@ -50,13 +51,14 @@ impl Batch {
     }
 }
 
-/// Runs the cases of seeds until the watch stops them, also within a case: one that was stopped does not count.
+/// Runs the cases of seeds until the watch stops them. The watch may also stop a case in progress; that case
+/// does not count.
 #[must_use]
 pub fn run_cases(seeds: Range<u64>, threads: NonZeroUsize, watch: &Watch) -> Batch {
     run_drawn(Case::draw, seeds, threads, watch)
 }
 
-/// Runs cases as [`run_cases`] does, each drawn from its seed by `draw`.
+/// Runs cases as [`run_cases`] does; `draw` draws each case from its seed.
 #[must_use]
 pub fn run_drawn(
     draw: fn(u64) -> Case,

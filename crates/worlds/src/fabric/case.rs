@@ -1,4 +1,4 @@
-//! What a seed draws for the simulator: a scenario, as the text of its file.
+//! The scenario that a seed draws for the simulator, as the text of its file.
 
 use std::fmt::Write;
 
@@ -6,40 +6,41 @@ use super::network::{self, Fabric};
 use super::parts::{self, Pair};
 use crate::draw::Draw;
 
-/// Time in microseconds at which workloads stop submitting ops, and by which all faults have ended. deviation: no source; about
-/// 50 RTTs, so that a scenario takes milliseconds.
+/// Time in microseconds at which workloads stop submitting ops, and by which all faults have ended.
+/// deviation: no source; about 50 RTTs, so that a scenario takes milliseconds.
 const STOP_US: u64 = 600;
-/// Time within which every op ends. deviation: no source; timeouts of the transport double up to seconds.
+/// Time by which every op must have ended, in seconds. deviation: no source; timeouts of the transport double
+/// up to seconds.
 const END_S: u64 = 20;
 
 /// A drawn scenario.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Case {
-    /// The seed that it was drawn from, which is also that of its run.
+    /// Seed from which the scenario was drawn, and seed of its run.
     pub seed: u64,
-    /// The name of its algorithm.
+    /// Name of the algorithm.
     pub algorithm: &'static str,
-    /// The name of its path policy.
+    /// Name of the path policy.
     pub balancer: &'static str,
     fabric: Fabric,
     routing: String,
-    /// The table of the algorithm.
+    /// The `[algorithm]` table of the scenario.
     settings: String,
-    /// A table each.
+    /// One table per workload.
     pub(super) workloads: Vec<String>,
-    /// A table each.
+    /// One table per fault.
     pub(super) faults: Vec<String>,
 }
 
 impl Case {
-    /// Returns the scenario of a seed.
+    /// Draws the scenario of a seed.
     #[must_use]
     pub fn draw(seed: u64) -> Self {
         Self::of(seed, Draw::new(seed, 2), None)
     }
 
-    /// Returns a scenario of a seed whose algorithm and path policy are the next pair of all, and that has faults: seeds below
-    /// [`pairs`](super::pairs) have all pairs.
+    /// Draws a scenario with faults, whose algorithm and path policy are the pair with the number of the
+    /// seed. The seeds below [`pairs`](super::pairs) cover all pairs.
     #[must_use]
     pub fn draw_pair(seed: u64) -> Self {
         Self::of(seed, Draw::new(seed, 3), Some(Pair::of(seed)))
@@ -57,14 +58,15 @@ impl Case {
         let workloads: Vec<String> = (0..draw.pick(&[1, 1, 2, 3]))
             .map(|number| parts::workload((draw, later), number, &fabric, STOP_US))
             .collect();
-        // One after the other, since faults of one property of a link must not overlap.
+        // Faults do not overlap in time, because faults of the same property of a link must not overlap.
         let faults =
             draw.pick(if pair.is_some() { &[1, 2, 3, 4] } else { &[0, 1, 1, 2, 2, 3, 4][..] });
         let time = |number| STOP_US * number / faults.max(1);
         let faults: Vec<String> = (0..faults)
             .map(|number| network::fault(draw, &fabric, time(number)..time(number + 1)))
             .collect();
-        // Ways around a link may close a cycle of links that wait for each other's room: with pauses, a deadlock of the design.
+        // Detours around a link may close a cycle of links that wait for each other's memory. With pauses
+        // this is a deadlock of the network design, not a bug.
         let fails = faults.iter().any(|fault| fault.contains("\"down\""));
         if fails && !fabric.pauses && draw.chance(500) {
             if routing.is_empty() {
@@ -84,19 +86,19 @@ impl Case {
         }
     }
 
-    /// Number of hosts.
+    /// Returns the number of hosts.
     #[must_use]
     pub fn hosts(&self) -> u64 {
         self.fabric.hosts
     }
 
-    /// Number of faults, of one or several links each.
+    /// Returns the number of faults, of one or several links each.
     #[must_use]
     pub fn faults(&self) -> usize {
         self.faults.len()
     }
 
-    /// Returns whether links fail, so that flows take other paths.
+    /// Returns `true` if links fail, so that flows take other paths.
     pub(super) fn changes_paths(&self) -> bool {
         self.faults.iter().any(|fault| fault.contains("\"down\""))
     }

@@ -1,5 +1,5 @@
-//! Worlds of the simulator: a seed draws a scenario with its network, algorithm, path policy, traffic and faults. Every run
-//! must keep what holds for all of them, whatever was drawn.
+//! Worlds of the simulator. A seed draws a scenario with its network, algorithm, path policy, traffic and
+//! faults. Every run must satisfy the following checks, whatever was drawn.
 //!
 //! | check | what must hold |
 //! |---|---|
@@ -29,13 +29,13 @@ use serde_json::Value;
 /// A property that did not hold.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Violation {
-    /// The name of the check.
+    /// Name of the check.
     pub check: &'static str,
-    /// What was observed.
+    /// Description of the observation.
     pub what: String,
 }
 
-/// Numbers of a run.
+/// Statistics of a run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
     /// Ops that ended before the workloads stopped.
@@ -44,13 +44,13 @@ pub struct Counts {
     pub packets: u64,
     /// Packets that the fabric dropped.
     pub dropped: u64,
-    /// Packets whose payload a port removed.
+    /// Packets whose payload a port trimmed.
     pub trimmed: u64,
     /// Jobs that ended.
     pub jobs: u64,
 }
 
-/// Runs a case with one thread and with several.
+/// Runs a case with one thread, and again with several threads or in time windows.
 ///
 /// # Errors
 /// The first property that does not hold.
@@ -58,7 +58,7 @@ pub fn run_case(case: &Case) -> Result<Counts, Violation> {
     run_watched(case, &Watch::default())
 }
 
-/// Runs a case as [`run_case`] does, unless the watch stops its runs: then what they have shown is no result.
+/// Runs a case as [`run_case`] does. If the watch stops its runs, the result is not meaningful.
 ///
 /// # Errors
 /// The first property that does not hold.
@@ -74,7 +74,7 @@ pub fn run_watched(case: &Case, watch: &Watch) -> Result<Counts, Violation> {
         simulation.watched_by(watch).run("world", &mut |_| {}).map_err(|e| e.to_string())
     };
     let alone = run(1, false).map_err(violation("run"))?;
-    // Cases take turns, since a run per kind would double the time of each world.
+    // The seed selects one of four kinds of second run, because one run per kind would double the time of each world.
     let (threads, windows) = [(1, true), (2, false), (3, true), (4, false)][case.seed as usize % 4];
     let other = run(threads, windows).map_err(violation("run"))?;
     if other.work.event_hash != alone.work.event_hash {
@@ -87,7 +87,7 @@ pub fn run_watched(case: &Case, watch: &Watch) -> Result<Counts, Violation> {
         return Err(violation("threads")(format!("with {threads} threads, {what}")));
     }
     check_end(&alone).map_err(violation("end"))?;
-    // A flow whose path changes may use two links at a time for a while.
+    // A flow whose path changes may use two links at the same time for a while.
     if !case.changes_paths() {
         check_ideal(&alone).map_err(violation("ideal"))?;
     }
@@ -103,7 +103,7 @@ pub fn run_watched(case: &Case, watch: &Watch) -> Result<Counts, Violation> {
     })
 }
 
-/// Reads a scenario, and its written form, which must have equal settings.
+/// Reads a scenario and its written form, which must have the same settings.
 fn read(text: &str) -> Result<Setup, String> {
     let of = |text: &str| -> Result<Setup, String> {
         let source = Source { name: "world.toml".to_owned(), text: text.to_owned() };
@@ -124,14 +124,14 @@ fn read(text: &str) -> Result<Setup, String> {
     Ok(setup)
 }
 
-/// Names the first result in which two runs differ, with its values.
+/// Describes the first result in which two runs differ, with both values.
 fn first_difference(alone: &Summary, other: &Summary) -> Option<String> {
     let [alone, other] = [alone, other].map(|run| serde_json::to_value(run).unwrap_or_default());
     let (name, alone, other) = difference(&alone, &other)?;
     Some(format!("`{name}` is {other}, and with one thread {alone}"))
 }
 
-/// The path of the first value in which these differ, with both values.
+/// Returns the path of the first value in which these differ, with both values.
 fn difference<'a>(a: &'a Value, b: &'a Value) -> Option<(String, &'a Value, &'a Value)> {
     let within = |name: &str, a, b| {
         let (path, a, b) = difference(a, b)?;
@@ -154,7 +154,8 @@ fn check_end(run: &Summary) -> Result<(), String> {
     if let Some(reason) = &run.stop_reason {
         return Err(format!("the run stopped early: {reason}"));
     }
-    // A run of jobs alone ends with them. Then the last messages may lack their acknowledgements, if a send is done before.
+    // A run of only jobs ends with the jobs. If sends are done before their acknowledgements, the last
+    // messages may then have none.
     let jobs_alone = run.jobs.len() == run.groups.len();
     let open = run.startup.unfinished_ops + run.measured.unfinished_ops;
     if open > 0 && !jobs_alone {

@@ -6,24 +6,24 @@ use std::ops::Range;
 use super::parts::{Choice, Marks};
 use crate::draw::Draw;
 
-/// A network.
+/// A drawn network.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Fabric {
     pub(super) hosts: u64,
     /// Classes of workloads, if switches have several classes.
     pub(super) classes: Names,
-    /// Whether ports trim packets of the class of all workloads.
+    /// Whether ports trim packets of the class that all workloads have.
     pub(super) trims: bool,
     /// Whether switches pause the links that fill their memory.
     pub(super) pauses: bool,
-    /// Whether every queue has a limit of its own, of which its load is a part.
+    /// Whether every queue has a limit of its own, against which its load is measured.
     pub(super) limited: bool,
     links: Names,
     switches: Names,
     pub(super) table: String,
 }
 
-/// How ports hold packets.
+/// Overload behaviour of ports.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Ports {
     Trimming,
@@ -32,7 +32,8 @@ enum Ports {
 }
 
 impl Fabric {
-    /// Draws a fabric; `later` as for workloads. `thresholds` draws those of pauses, which came later still.
+    /// Draws a fabric. `later` is used as for workloads. `thresholds` draws the thresholds of pauses, which
+    /// were added even later.
     pub(super) fn draw([draw, later, thresholds]: [&mut Draw; 3], algorithm: &Choice) -> Self {
         let (mut shape, hosts, links, switches) = shape(draw, later);
         let rate = draw.pick(&[10, 25, 40, 100]);
@@ -41,7 +42,7 @@ impl Fabric {
             let _ = writeln!(shape, "uplink = {{ rate = \"{uplink}Gbps\" }}");
         }
         let delay = draw.log_range(100, 5000);
-        // From a few packets to what 40 us at 100 Gb/s bring.
+        // From a few packets up to the packets that arrive in 40 us at 100 Gb/s.
         let buffer = draw.log_range(20_000, 500_000);
         let ports = match draw.range(0, 9) {
             0..3 if algorithm.trims => Ports::Trimming,
@@ -68,8 +69,9 @@ impl Fabric {
                 let mut headroom = draw.pick(&[10_000, 200_000]);
                 let (mut pause, mut resume) = (buffer, buffer / 4 * 3);
                 if thresholds.chance(500) {
-                    // A packet or less apart: a pause and its end may be due together. The headroom holds what comes before a
-                    // pause has its effect (2 * 5 us at 100 Gb/s are 125 kB), so that pauses act and not losses.
+                    // The two thresholds are at most one packet apart, so a pause and its end may be due at
+                    // the same time. The headroom holds the packets that arrive before a pause has its effect
+                    // (2 * 5 us at 100 Gb/s are 125 kB), so that pauses act instead of losses.
                     headroom = 200_000;
                     pause = thresholds.log_range(2_000, 50_000);
                     resume = pause - thresholds.pick(&[1, 500, 1500]);
@@ -113,10 +115,10 @@ impl Fabric {
     }
 }
 
-/// Draws the classes "first" and "second", of equal priority or not.
+/// Draws the classes "first" and "second", with or without equal priority.
 fn two_classes(draw: &mut Draw, buffer: u64) -> String {
     let equal = draw.chance(500);
-    // A class of acknowledgements, so that no class is without packets.
+    // One class carries acknowledgements, so that no class is without packets.
     let mut table = "ack_class = \"second\"\n".to_owned();
     if equal {
         let _ = writeln!(table, "scheduler = \"{}\"", draw.pick(&["stfq", "drr"]));
@@ -131,14 +133,14 @@ fn two_classes(draw: &mut Draw, buffer: u64) -> String {
             let _ = writeln!(table, "priority = {priority}");
         }
         if draw.chance(300) {
-            // A slow link leaves a quarter of it, which holds a packet.
+            // A slow link leaves a quarter of the limit, which is enough for one packet.
             let _ = writeln!(table, "limit = \"{}B\"", (buffer / 2).max(20_000));
         }
     }
     table
 }
 
-/// Texts that match links, or switches, as faults name them.
+/// Texts that match links or switches in the table of a fault.
 type Names = &'static [&'static str];
 
 /// Draws a topology: its keys, its number of hosts, and texts that match its links and switches.
@@ -197,7 +199,7 @@ fn shape(draw: &mut Draw, later: &mut Draw) -> (String, u64, Names, Names) {
     }
 }
 
-/// Draws a fault within this time, in microseconds: of links or of switches, once or again and again.
+/// Draws a fault of links or switches, once or repeatedly, within this range of time in microseconds.
 pub(super) fn fault(draw: &mut Draw, fabric: &Fabric, within: Range<u64>) -> String {
     let of_switch = draw.chance(200);
     let name = draw.pick(if of_switch { fabric.switches } else { fabric.links });

@@ -1,35 +1,36 @@
-//! The tables of a drawn scenario.
+//! Tables of a drawn scenario.
 
 use std::fmt::Write;
 
 use super::network::Fabric;
 use crate::draw::Draw;
 
-/// An algorithm, and what it asks of the fabric.
+/// An algorithm and its requirements on the fabric.
 pub(super) struct Choice {
     pub(super) name: &'static str,
-    /// The table of the algorithm.
+    /// The `[algorithm]` table of the scenario.
     pub(super) settings: String,
     pub(super) marks: Marks,
-    /// Whether flows may spread their packets over several paths: not with credits or go-back-N.
+    /// Whether flows may spread their packets over several paths; not allowed with credits or go-back-N.
     spreads: bool,
     /// Whether trimmed headers may take the place of packets.
     pub(super) trims: bool,
 }
 
-/// Whether an algorithm needs marks of queues.
+/// Marks that an algorithm needs from queues.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Marks {
-    /// At a threshold.
+    /// Marks at a threshold.
     Threshold,
-    /// By chance between two thresholds.
+    /// Marks with a probability that rises between two thresholds.
     Range,
-    /// Its switch half does what it needs.
+    /// No marks: the switch half of the algorithm provides what it needs.
     None,
 }
 
 impl Choice {
-    /// Whether ports may have several classes and pause links: an algorithm of credits divides every port itself.
+    /// Returns `true` if ports may have several classes and pause links. A credit-based algorithm divides
+    /// every port itself.
     pub(super) fn divides_by_class(&self) -> bool {
         self.name != "expresspass"
     }
@@ -59,7 +60,7 @@ const ALGORITHMS: &[Row] = &[
     ("rccc", &["nscc"], Marks::Range, true, true),
 ];
 
-/// Every path policy; those at the end look at the load of queues, so every queue must have a limit.
+/// Every path policy. The policies at the end depend on the load of queues, so every queue must have a limit.
 const BALANCERS: &[&str] = &[
     "ecmp",
     "ecmp profile=prr",
@@ -78,7 +79,7 @@ const BALANCERS: &[&str] = &[
 ];
 const BY_LOAD: usize = 2;
 
-/// An algorithm and a policy, by their places in the tables.
+/// An algorithm and a policy, by their indices in the tables.
 #[derive(Clone, Copy)]
 pub(super) struct Pair {
     algorithm: usize,
@@ -86,32 +87,32 @@ pub(super) struct Pair {
 }
 
 impl Pair {
-    /// Returns the pair of a number: all pairs take turns.
+    /// Returns the pair of a number. Consecutive numbers go through all pairs.
     pub(super) fn of(number: u64) -> Self {
         let number = (number % (ALGORITHMS.len() * BALANCERS.len()) as u64) as usize;
         Self { algorithm: number % ALGORITHMS.len(), balancer: number / ALGORITHMS.len() }
     }
 
-    /// Returns `true` if the policy may run in this fabric.
+    /// Returns `true` if the policy can run in this fabric.
     pub(super) fn fits(self, fabric: &Fabric) -> bool {
         fabric.limited || self.balancer < BALANCERS.len() - BY_LOAD
     }
 }
 
-/// Number of pairs of an algorithm and a policy.
+/// Returns the number of pairs of an algorithm and a policy.
 #[must_use]
 pub fn pairs() -> u64 {
     (ALGORITHMS.len() * BALANCERS.len()) as u64
 }
 
-/// Draws the algorithm, unless a pair names it, and its profile.
+/// Draws the algorithm, unless a pair determines it, and its profile.
 pub(super) fn algorithm(draw: &mut Draw, pair: Option<Pair>) -> Choice {
     let (name, profiles, marks, spreads, trims) = match pair {
         Some(pair) => ALGORITHMS[pair.algorithm],
         None => draw.pick(ALGORITHMS),
     };
     let mut settings = format!("[algorithm]\nname = \"{name}\"\n");
-    // Falcon's Swift changes its path itself.
+    // The Swift of Falcon changes its path itself.
     let profiles = if pair.is_some() && name == "swift" { &profiles[..1] } else { profiles };
     let profile = draw.pick(profiles);
     let _ = writeln!(settings, "profile = \"{profile}\"");
@@ -121,7 +122,7 @@ pub(super) fn algorithm(draw: &mut Draw, pair: Option<Pair>) -> Choice {
     Choice { name, settings, marks, spreads: spreads && profile != "falcon", trims }
 }
 
-/// Draws how flows use paths, unless a pair names the policy: its name, and the table.
+/// Draws how flows use paths, unless a pair determines the policy. Returns the name of the policy and the table.
 pub(super) fn routing(
     draw: &mut Draw,
     algorithm: &Choice,
@@ -155,7 +156,7 @@ pub(super) fn routing(
     (balancer.split(' ').next().unwrap_or(balancer), table)
 }
 
-/// Draws how switches avoid links that are down: further lines of the table.
+/// Draws how switches avoid links that are down, as further lines of the table.
 pub(super) fn rerouting(draw: &mut Draw) -> String {
     let mut lines = format!("reroute_local = \"{}us\"\n", draw.log_range(1, 100));
     if draw.chance(500) {
@@ -165,8 +166,8 @@ pub(super) fn rerouting(draw: &mut Draw) -> String {
     lines
 }
 
-/// Draws traffic that ends by itself once no more ops are submitted. Settings that worlds have got later are drawn from `later`, another
-/// stream of the same seed, so that all else of a seed stays what it was.
+/// Draws traffic that ends when no more ops are submitted. Settings that were added to worlds later are drawn
+/// from `later`, another stream of the same seed, so that all other choices of a seed stay the same.
 pub(super) fn workload(
     (draw, later): (&mut Draw, &mut Draw),
     number: usize,

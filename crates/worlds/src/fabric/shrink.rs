@@ -1,4 +1,4 @@
-//! A smaller case with the same violation: without the faults and workloads that it does not need.
+//! Search for a smaller case with the same violation, without the faults and workloads that it does not need.
 
 use super::{Case, Violation, run_case};
 

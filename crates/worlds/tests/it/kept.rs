@@ -2,7 +2,7 @@
 
 use apus_worlds::{Plan, run};
 
-/// Seeds, with what they found.
+/// Seeds, with the bugs that they found.
 const KEPT: &[(u64, &str)] = &[
     (4, "waiting ops of a flow whose last op was cancelled never started"),
     (6, "the same"),

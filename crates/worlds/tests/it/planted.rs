@@ -1,7 +1,7 @@
-//! Planted bugs: each is found within 10,000 seeds. Needs the feature `planted`.
+//! Planted bugs: each is found within 10,000 seeds. Requires the feature `planted`.
 //!
-//! `APUS_PLANTED=NAME` plants one bug; `--nocapture` prints the rows of the table of `docs/trust.md`, which all bugs together must
-//! equal. `APUS_WRITE_DOCS=1` rewrites them.
+//! `APUS_PLANTED=NAME` plants one bug; `--nocapture` prints the rows of the table of `docs/trust.md`. The
+//! rows of all bugs must equal that table. `APUS_WRITE_DOCS=1` rewrites them.
 
 use std::fs;
 use std::num::NonZeroUsize;
@@ -9,14 +9,15 @@ use std::num::NonZeroUsize;
 use apus_units::planted::{Bug, plant};
 use apus_worlds::{Plan, Violation, run, run_seeds};
 
-/// Seeds within which a bug must be found.
+/// Number of seeds within which a bug must be found.
 const SEEDS: u64 = 10_000;
-/// The page with the table.
+/// Page with the table.
 const PAGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/trust.md");
-/// Seeds that run at once.
+/// Number of seeds that run together.
 const PART: u64 = 64;
 
-/// Returns the first seed that finds the planted bug, and what it finds. A seed that fails without the bug too finds nothing.
+/// Returns the first seed that finds the planted bug, and the violation. A seed that also fails without the
+/// bug does not count.
 fn first_seed(bug: Bug) -> Option<(u64, Violation)> {
     let threads = NonZeroUsize::new(2).expect("not 0");
     (0..SEEDS / PART).find_map(|part| {
@@ -32,7 +33,7 @@ fn first_seed(bug: Bug) -> Option<(u64, Violation)> {
     })
 }
 
-/// One test, since a process has one planted bug at a time.
+/// This is a single test, because a process has one planted bug at a time.
 #[test]
 fn every_planted_bug_is_found_within_ten_thousand_seeds() {
     let wanted = std::env::var("APUS_PLANTED").ok();

@@ -1,16 +1,16 @@
-//! Worlds of many seeds, and that a seed determines its world.
+//! Many seeds run without a violation, and a seed determines its world.
 
 use std::num::NonZeroUsize;
 
 use apus_worlds::{Plan, median, run, run_seeds};
 
-/// Number of worlds, which fits the budget of `make test`; `APUS_WORLDS` changes it.
+/// Number of worlds. It fits the time limit of `make test`; `APUS_WORLDS` changes it.
 fn worlds() -> u64 {
     let number = std::env::var("APUS_WORLDS").ok();
     number.map_or(64, |number| number.parse().expect("APUS_WORLDS is a number of worlds"))
 }
 
-/// The first seed; `APUS_WORLDS_FROM` changes it.
+/// First seed; `APUS_WORLDS_FROM` changes it.
 fn first() -> u64 {
     let number = std::env::var("APUS_WORLDS_FROM").ok();
     number.map_or(0, |number| number.parse().expect("APUS_WORLDS_FROM is a seed"))
@@ -24,7 +24,7 @@ fn no_seed_violates_a_guarantee_and_worlds_are_large_enough() {
     assert_eq!(batch.worlds, worlds());
     let medians = [&batch.hosts, &batch.ops, &batch.faults].map(|counts| median(counts));
     assert!(medians[0] >= 3 && medians[1] >= 50 && medians[2] >= 10, "{medians:?}");
-    // Without these, the checks of ends would check nothing.
+    // Without these outcomes, the checks of ends would check nothing.
     let counts = batch.counts;
     let ends = [counts.done, counts.not_sent, counts.refused, counts.unknown, counts.messages];
     for number in ends.into_iter().chain([counts.by_ports]) {

@@ -1,4 +1,4 @@
-//! Scenarios of many seeds keep what holds for every run of the simulator.
+//! Scenarios of many seeds satisfy the checks of all simulator runs.
 
 use std::num::NonZeroUsize;
 use std::sync::atomic::Ordering;
@@ -8,7 +8,7 @@ use apus_sim::Watch;
 use apus_worlds::fabric::{Case, Violation, pairs, run_case, run_cases, run_drawn, shrink_case};
 use apus_worlds::median;
 
-/// Number of scenarios, which fits the budget of `make test`; `APUS_WORLDS` changes it.
+/// Number of scenarios. It fits the time limit of `make test`; `APUS_WORLDS` changes it.
 fn cases() -> u64 {
     let number = std::env::var("APUS_WORLDS").ok();
     number.map_or(60, |number| number.parse().expect("APUS_WORLDS is a number of worlds"))
@@ -68,8 +68,8 @@ fn kept_scenarios_violate_no_guarantee() {
     }
 }
 
-/// Loss with every algorithm and path policy: all flows end once faults have stopped. `APUS_PAIR_WORLDS` changes the number of
-/// worlds.
+/// Faults with every algorithm and path policy: all flows end after faults have stopped. `APUS_PAIR_WORLDS`
+/// changes the number of worlds.
 #[test]
 fn flows_end_after_faults_with_every_algorithm_and_policy() {
     let number = std::env::var("APUS_PAIR_WORLDS").ok();
@@ -82,7 +82,7 @@ fn flows_end_after_faults_with_every_algorithm_and_policy() {
     assert!(batch.counts.dropped > 0);
 }
 
-/// The pairs are of all algorithms and policies that there are, so that none is left out when one is added.
+/// The pairs cover all existing algorithms and policies, so that a new one cannot be left out.
 #[test]
 fn pairs_have_every_algorithm_and_policy() {
     let cases: Vec<Case> = (0..pairs()).map(Case::draw_pair).collect();

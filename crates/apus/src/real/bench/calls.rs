@@ -1,4 +1,4 @@
-//! Calls of `apus-rpc`, and messages that are answered, with a number of them outstanding.
+//! Calls of `apus-rpc`, and messages with answers, of which a number are outstanding.
 
 use std::collections::VecDeque;
 use std::net::SocketAddr;
@@ -11,10 +11,10 @@ use apus_udp::{Bytes, Connection, Host, Request};
 
 use super::spec::SMALL;
 
-/// The method of the server.
+/// Name of the server's method.
 const ECHO: &str = "echo";
 
-/// Serves calls of the host with default settings: each answer is the payload of the call.
+/// Serves calls to the host with default settings. Each answer is the payload of the call.
 ///
 /// # Errors
 /// If the system cannot start a thread.
@@ -38,7 +38,7 @@ impl Calls {
     /// Connects to the server.
     ///
     /// # Errors
-    /// If it does not answer, or has no such method.
+    /// If the server does not answer, or does not have the method.
     pub fn connect(host: &Arc<Host>, server: SocketAddr) -> Result<Self, String> {
         let client = Client::connect(host, server).map_err(|error| error.to_string())?;
         let echo = client.method(ECHO).map_err(|error| error.to_string())?;
@@ -62,16 +62,16 @@ impl Calls {
     }
 }
 
-/// Requests of one thread that are answered in any order.
+/// Requests of one thread; answers may arrive in any order.
 pub trait Pipeline {
-    /// Begins another one.
+    /// Begins another request.
     fn begin(&mut self) -> Result<(), String>;
 
-    /// Waits until one has ended, and returns the length of its answer.
+    /// Waits until a request has ended, and returns the length of its answer.
     fn end(&mut self) -> Result<usize, String>;
 }
 
-/// Calls in the order in which they were begun.
+/// Calls in the order in which they began.
 pub struct Begun<'a>(pub &'a Calls, pub VecDeque<Call>);
 
 impl Pipeline for Begun<'_> {
@@ -101,7 +101,7 @@ impl Pipeline for Messages<'_> {
     }
 }
 
-/// What a pipeline has done.
+/// Results of a pipeline.
 pub struct Answered {
     /// Requests that ended in the measured time.
     pub ops: u64,
@@ -111,11 +111,11 @@ pub struct Answered {
     pub seconds: f64,
 }
 
-/// Keeps up to `outstanding` requests under way for `duration`, then waits until all have ended. The thread waits for half of
-/// them before it begins as many others, as one does that serves what arrives together.
+/// Keeps up to `outstanding` requests outstanding for `duration`, then waits until all have ended. The thread waits for
+/// half of them before it begins as many new ones, like a thread that serves requests that arrive together.
 ///
 /// # Errors
-/// If a request fails, or its answer has another length.
+/// If a request fails, or its answer has a different length.
 pub fn run(
     pipeline: &mut dyn Pipeline,
     outstanding: usize,

@@ -1,4 +1,4 @@
-//! One measurement of one contestant: starts its processes, and compares what both ends have counted.
+//! One measurement of one contestant: starts its processes, and compares the counts of both ends.
 
 use std::env;
 use std::hint::black_box;
@@ -19,38 +19,39 @@ use super::spec::{
 use crate::agent::Agent;
 use crate::real::any;
 
-/// Name of the hidden command that is one end.
+/// Name of the hidden command that runs one end.
 pub const END: &str = "bench-udp-end";
 
 /// Results of one measurement.
 #[derive(Clone, Debug, Serialize)]
 pub struct Measured {
-    /// Ops that ended in the measured time, of all clients.
+    /// Ops of all clients that ended in the measured time.
     pub ops: u64,
     /// Measured time.
     pub seconds: f64,
     /// Median of the round trips; `None` for other loads.
     pub p50_us: Option<f64>,
-    /// Their 99th percentile.
+    /// 99th percentile of the round trips; `None` for other loads.
     pub p99_us: Option<f64>,
     /// Ops per second of all clients.
     pub ops_per_second: f64,
     /// Payload of writes per second; `None` for round trips.
     pub goodput_gbps: Option<f64>,
-    /// Used by the clients.
+    /// Resources that the clients used.
     pub client: Used,
-    /// Used by the server.
+    /// Resources that the server used.
     pub server: Used,
-    /// Used by the threads that computed meanwhile; `None` without any.
+    /// Resources of the busy threads; `None` without any.
     pub busy: Option<Used>,
 }
 
-/// Use of the machine by the processes of one side in the measured time.
+/// Resources that the processes of one side used in the measured time.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct Used {
     /// CPU time of all threads, microseconds per second.
     pub cpu_us_per_second: f64,
-    /// Time in which threads were runnable and had no core, microseconds per second; `None` if the kernel does not tell.
+    /// Time in which threads were runnable but had no core, microseconds per second; `None` if the kernel does not
+    /// report it.
     pub queued_us_per_second: Option<f64>,
     /// Number of times per second that a thread got a core.
     pub runs_per_second: Option<f64>,
@@ -69,18 +70,18 @@ impl Used {
 
 fn start(name: &str, role: &Role) -> Result<Agent, String> {
     let program = env::current_exe().map_err(|error| error.to_string())?;
-    // In a group of its own, so that Ctrl-C reaches this process only.
+    // The child has its own process group, so that Ctrl-C reaches this process only.
     let mut command = Command::new(program);
     let mut agent = Agent::start(command.arg(END).process_group(0), name.to_owned())?;
     agent.tell_json(role)?;
     Ok(agent)
 }
 
-/// Runs a measurement. `remote` is the address of a process with `--listen`, which starts the server; otherwise both ends
-/// are processes of this machine.
+/// Runs a measurement. `remote` is the address of a process with `--listen`, which starts the server; without it both
+/// ends are processes on this machine.
 ///
 /// # Errors
-/// If a process fails, or the two sides have counted different numbers of bytes or connections.
+/// If a process fails, or the two sides counted different numbers of bytes or connections.
 pub fn run(spec: &Spec, remote: Option<SocketAddr>) -> Result<Measured, String> {
     let mut server = match remote {
         None => start("the server", &Role::Server(spec.clone()))?,
@@ -89,7 +90,7 @@ pub fn run(spec: &Spec, remote: Option<SocketAddr>) -> Result<Measured, String> 
                 format!("{address}: {error}; run `apus bench udp --listen` there")
             })?;
             let mut agent = Agent::connected(stream, format!("the server at {address}"))?;
-            // Keys do not travel.
+            // Keys are never sent over the network.
             agent.tell_json(&Role::Server(Spec { key: String::new(), ..spec.clone() }))?;
             agent
         }
@@ -122,7 +123,7 @@ pub fn run(spec: &Spec, remote: Option<SocketAddr>) -> Result<Measured, String> 
     Ok(Measured { busy, ..summary(spec.load, after.usage.since(before.usage), &results) })
 }
 
-/// Threads of this process that compute.
+/// Threads of this process that compute during a measurement.
 struct Busy {
     stop: Arc<AtomicBool>,
     threads: Vec<JoinHandle<()>>,
@@ -147,27 +148,27 @@ impl Busy {
         Self { stop, threads, from: Instant::now(), before: Usage::now() }
     }
 
-    /// Returns what they have used.
+    /// Stops the threads, and returns the resources that they used.
     fn stop(mut self) -> Option<Used> {
         let (usage, seconds) = (Usage::now().since(self.before), self.from.elapsed().as_secs_f64());
         self.stop.store(true, Ordering::Relaxed);
         let any = !self.threads.is_empty();
         for thread in self.threads.drain(..) {
-            // It cannot panic.
+            // The thread cannot panic.
             let _ = thread.join();
         }
         any.then(|| Used::new(usage, seconds))
     }
 }
 
-/// A measurement that fails leaves no thread behind.
+/// Stops the threads even if the measurement fails.
 impl Drop for Busy {
     fn drop(&mut self) {
         self.stop.store(true, Ordering::Relaxed);
     }
 }
 
-/// Checks that every op was carried out at both ends.
+/// Checks that both ends carried out every op.
 fn check_counts(spec: &Spec, server: &ServerState, clients: &[ClientResult]) -> Result<(), String> {
     let ops: u64 = clients.iter().map(|client| client.all_ops).sum();
     let at_clients: u64 = clients.iter().map(|client| client.bytes).sum();
@@ -195,7 +196,8 @@ fn check_counts(spec: &Spec, server: &ServerState, clients: &[ClientResult]) -> 
 }
 
 impl Contestant {
-    /// Returns the payload bytes that clients and server have received after ops with `bytes` bytes in total. Clients
+    /// Returns the payload bytes that the clients and the server must have received after ops with `bytes` bytes in
+    /// total. Clients with sockets check each answer and count no bytes.
     /// with sockets check each answer and count none.
     fn bytes_received(self, bytes: u64) -> (u64, u64) {
         match self {
@@ -274,7 +276,8 @@ mod tests {
         assert!(check_counts(&idle, &state(0, 2), &[of(0)]).is_err());
     }
 
-    /// Round trips of 1 to 100 us in two clients: by nearest rank, the median is the 50th, the 99th percentile the 99th.
+    /// Round trips of 1 to 100 us in two clients: by nearest rank, the median is the 50th value and the 99th percentile
+    /// the 99th.
     #[test]
     fn percentiles_are_those_of_all_clients_together() {
         let of = |from: u32| ClientResult {

@@ -1,4 +1,4 @@
-//! A process of a measurement: the server or a client of one contestant. See [`super::contest`] for the other side.
+//! A process of a measurement: the server or a client of one contestant. [`super::contest`] starts it.
 
 use std::collections::VecDeque;
 use std::io::{self, BufRead};
@@ -28,11 +28,11 @@ use crate::real::serve::Echo;
 
 /// Round trips before the counted ones.
 const WARM_UP: u64 = 100;
-/// Maximum time for them.
+/// Maximum duration of these round trips.
 const WARM_UP_TIME: Duration = Duration::from_secs(1);
-/// Time of writes before the counted ones.
+/// Duration of writes before the counted ones.
 const WARM_UP_WRITES: Duration = Duration::from_millis(50);
-/// Maximum time of a wait for the end of a write.
+/// Longest wait for the completion of a write.
 const CHECK: Duration = Duration::from_millis(10);
 
 /// One end of a measurement of `apus bench udp`.
@@ -44,7 +44,7 @@ fn failed(error: impl std::fmt::Display) -> String {
 }
 
 impl End {
-    /// Reads a [`Role`] and serves, or measures.
+    /// Reads a [`Role`], then serves or measures.
     pub fn execute(&self) -> Result<(), Failure> {
         let mut lines = io::stdin().lock().lines().map_while(Result::ok);
         let Some(role) = lines.next() else { return Ok(()) };
@@ -55,7 +55,7 @@ impl End {
             Role::Client(spec, server) => measure(&spec, server, &mut next),
         };
         done.map_err(Failure::Run)?;
-        // Threads of servers do not end.
+        // The threads of servers do not end, so the process exits here.
         std::process::exit(0)
     }
 }
@@ -76,7 +76,7 @@ fn start(spec: &Spec, waiting: Waiting, sealed: bool) -> Result<Host, String> {
     Host::start(config).map_err(failed)
 }
 
-/// Serves until the input ends, and tells the server's state after every line.
+/// Serves until the input ends, and reports the server's state after every line.
 fn serve(spec: &Spec, next: &mut dyn FnMut() -> Option<String>) -> Result<(), String> {
     let bytes = Arc::new(AtomicU64::new(0));
     let mut calls = None;
@@ -115,21 +115,21 @@ fn serve(spec: &Spec, next: &mut dyn FnMut() -> Option<String>) -> Result<(), St
             state.bytes += stats.payload_received.load(Ordering::Relaxed);
             state.connections += stats.connections.load(Ordering::Relaxed);
         }
-        // Without headers.
+        // The count of calls excludes headers.
         state.bytes = calls.as_ref().map_or(state.bytes, calls::answered);
         say_json(&state)?;
     }
     Ok(())
 }
 
-/// Returns every message from the thread that drives the engine, as `apus serve` does.
+/// Returns every message from the thread that runs the engine, as `apus serve` does.
 fn answer_messages(host: &Host) {
     while let Ok(connection) = host.accept() {
         connection.receive_with(Echo(connection.clone()));
     }
 }
 
-/// Returns every message from one thread, which also drives the engine.
+/// Returns every message from one thread, which also runs the engine.
 fn answer_inline(host: &Host) {
     let mut connections = Vec::new();
     loop {
@@ -143,8 +143,8 @@ fn answer_inline(host: &Host) {
     }
 }
 
-/// Connects and warms up, says `ready`, measures after the next line, says `done`, and then the result. It ends with its
-/// input, so that its connections stay until the server's state was read.
+/// Connects and warms up, writes `ready`, measures after the next line, writes `done`, and then the result. The process
+/// ends when its input is closed, so that its connections stay open until the server's state has been read.
 fn measure(
     spec: &Spec,
     server: Serving,
@@ -153,7 +153,7 @@ fn measure(
     let mut begin = || {
         say("ready");
         if next().is_none() {
-            // The process that wants the result has ended.
+            // The parent process has ended.
             std::process::exit(0);
         }
     };
@@ -180,7 +180,7 @@ fn measure(
 /// Waits until the measurement begins.
 type Begin<'a> = &'a mut dyn FnMut();
 
-/// One thread's round trip.
+/// A round trip of one thread.
 type RoundTrip<'a> = Box<dyn FnMut() -> Result<(), String> + Send + 'a>;
 
 /// A client of Apus.
@@ -188,7 +188,7 @@ struct Apus {
     host: Arc<Host>,
     connection: Connection,
     region: RegionKey,
-    /// The same connection, if the op is a call.
+    /// RPC client on the same connection, if the op is a call.
     calls: Option<Calls>,
 }
 
@@ -264,8 +264,8 @@ fn round_trips_of(
         Ok(Box::new(move || client.round_trip().map_err(failed)))
     };
     let round_trips = (0..threads).map(round_trip).collect::<Result<Vec<_>, _>>()?;
-    // Passed when all threads are warm, at the start, at the end, and when the usage has been read: the kernel's numbers
-    // of a thread end with it.
+    // All threads pass this barrier when they are warm, at the start, at the end, and after the usage has been read:
+    // the kernel drops the numbers of a thread when it ends.
     let gate = Barrier::new(threads as usize + 1);
     let mut result = ClientResult::default();
     let run = |mut round_trip: RoundTrip<'_>| {
@@ -381,7 +381,7 @@ fn answered_of(
     Ok(ClientResult { ops, all_ops, seconds, bytes, usage, ..ClientResult::default() })
 }
 
-/// One host per connection: two sockets share at most one.
+/// Connects one host per connection, because two sockets share at most one connection.
 fn connect_all(spec: &Spec, server: Serving, connections: u32) -> Result<Vec<Apus>, String> {
     let connect = |_| Apus::connect(spec, server)?.ok_or_else(|| "sockets cannot idle".to_owned());
     (0..connections).map(connect).collect()

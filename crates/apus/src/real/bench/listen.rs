@@ -1,4 +1,4 @@
-//! The servers of measurements between two machines.
+//! Servers for measurements between two machines.
 
 use std::env;
 use std::io::{self, BufRead, BufReader, Read, Write};
@@ -11,8 +11,8 @@ use super::spec::{Role, Spec};
 use crate::failure::Failure;
 use crate::output::print;
 
-/// Starts a server for each stream, whose lines are its standard input and output. `key` is the text of this machine's key
-/// file.
+/// Starts a server process for each stream; the lines of the stream are its standard input and output. `key` is the
+/// text of this machine's key file.
 pub fn serve(bind: SocketAddr, key: &str) -> Result<(), Failure> {
     let failed = |error: io::Error| Failure::Run(format!("{bind}: {error}"));
     let listener = TcpListener::bind(bind).map_err(failed)?;
@@ -30,10 +30,10 @@ pub fn serve(bind: SocketAddr, key: &str) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Most bytes of the first line of a peer. deviation: no source; a role has some hundred.
+/// Maximum number of bytes in a peer's first line. deviation: no source; a role takes a few hundred.
 const MAX_LINE: u64 = 64 << 10;
 
-/// Carries lines between a stream and a server process until the stream ends.
+/// Forwards lines between a stream and a server process until the stream ends.
 fn relay(stream: TcpStream, key: &str) -> io::Result<()> {
     stream.set_nodelay(true)?;
     let here = stream.local_addr()?.ip();
@@ -51,12 +51,12 @@ fn relay(stream: TcpStream, key: &str) -> io::Result<()> {
     };
     let mut answers = stream;
     let answering = thread::spawn(move || {
-        // A peer that has ended ends its lines too.
+        // When the peer ends, its stream ends too.
         let _ = io::copy(&mut output, &mut answers);
         let _ = answers.shutdown(std::net::Shutdown::Both);
     });
     writeln!(input, "{}", serde_json::to_string(&role)?)?;
-    // Either end may end first. Lines of any length take no memory.
+    // Either end may close first. The data is copied in pieces, so long lines need no memory.
     let mut piece = [0; 4096];
     while let Ok(length @ 1..) = lines.read(&mut piece) {
         if input.write_all(&piece[..length]).is_err() {

@@ -1,5 +1,5 @@
-//! `apus bench udp`: the transport over UDP compared with sockets of the kernel, as people run both: two processes on the
-//! same path, in turns of one run.
+//! `apus bench udp`: compares the transport over UDP with kernel sockets in a typical deployment: two processes on the
+//! same path, measured alternately in the turns of one run.
 
 mod calls;
 mod contest;
@@ -68,13 +68,13 @@ pub struct BenchUdp {
     json: bool,
 }
 
-/// Reads a duration with its unit, which may be 0.
+/// Reads a duration with its unit; it may be 0.
 fn gap(text: &str) -> Result<Duration, String> {
     let span: apus_units::Span = text.parse().map_err(|error| format!("{error}"))?;
     Ok(Duration::from_nanos(span.as_ps() / 1_000))
 }
 
-/// Duration of a measurement; with five turns, all quick ones take about a minute.
+/// Duration of a measurement. With five turns, all quick measurements take about a minute.
 const QUICK: Duration = Duration::from_millis(150);
 const FULL: Duration = Duration::from_secs(1);
 
@@ -138,7 +138,7 @@ impl BenchUdp {
         Ok(Choice { full: self.full, only: self.only.clone(), gaps, sealed, duration })
     }
 
-    /// Returns the measurements of each contestant of each setting, and why they ended early, if they did.
+    /// Returns the measurements of each contestant of each setting, and the reason of an early end, if any.
     fn measure(
         &self,
         settings: &[Setting],
@@ -157,7 +157,7 @@ impl BenchUdp {
                     continue;
                 }
                 let count = setting.entries.len();
-                // Another contestant begins in every turn.
+                // A different contestant begins each turn.
                 for place in (0..count).map(|place| (place + turn) % count) {
                     let entry = &setting.entries[place];
                     let spec = Spec {
@@ -195,7 +195,7 @@ impl BenchUdp {
         (all, None)
     }
 
-    /// Returns the text of a key file: that of `--key-file`, or of a new key if both ends run here.
+    /// Returns the text of the key file given by `--key-file`, or of a new key if both ends run here.
     fn key(&self) -> Result<String, Failure> {
         let between_machines = self.listen.is_some() || self.peer.is_some();
         match &self.basics.key_file {

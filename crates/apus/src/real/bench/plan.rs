@@ -11,20 +11,20 @@ use super::spec::{BULK, Contestant, Load, OpName, SMALL, Waiting};
 /// Gaps between round trips.
 pub const GAPS: [Duration; 3] =
     [Duration::ZERO, Duration::from_micros(100), Duration::from_millis(10)];
-/// Gaps from here on are long: a measurement takes [`LONG`] times as long, for enough round trips.
+/// Shortest long gap: its measurement takes [`LONG`] times as long, so that it contains enough round trips.
 const LONG_GAP: Duration = Duration::from_millis(1);
 const LONG: u32 = 4;
-/// Factor by which the single measurement of an idle process is longer than the others, so that it contains two keepalives of
-/// each connection.
+/// Factor by which the single measurement of an idle process is longer than other measurements, so that it contains two
+/// keepalives of each connection.
 const IDLE: u32 = 140;
-/// Outstanding small writes of the inline mode, with which others are compared: enough for its largest batches, and fewer
-/// than a flow takes.
+/// Outstanding small writes of inline mode, which other results are compared with: enough for its largest batches, and
+/// fewer than a flow accepts.
 const INLINE_OUTSTANDING: usize = 512;
 /// Outstanding bulk writes.
 const BULK_OUTSTANDING: usize = 4;
-/// Outstanding calls of a client with many.
+/// Outstanding calls of a client that has many outstanding calls.
 const CALLS_OUTSTANDING: usize = 64;
-/// Connections of an idle process.
+/// Connections of a process without ops.
 const IDLE_CONNECTIONS: u32 = 100;
 
 /// A part of the measurement.
@@ -51,13 +51,13 @@ pub enum Part {
     Inline,
 }
 
-/// What to measure.
+/// Selection of measurements.
 pub struct Choice {
-    /// All settings and contestants.
+    /// `true` to measure all settings and contestants.
     pub full: bool,
-    /// The parts; all if there are none.
+    /// Parts to measure; all parts if empty.
     pub only: Vec<Part>,
-    /// Gaps of one client, and with `full` of several.
+    /// Gaps of a single client and, with `full`, of several clients.
     pub gaps: Vec<Duration>,
     /// Security of Apus: sealed, insecure, or both.
     pub sealed: Vec<bool>,
@@ -68,16 +68,16 @@ pub struct Choice {
 /// One contestant in a setting.
 #[derive(Clone, Debug)]
 pub struct Entry {
-    /// Who.
+    /// The contestant.
     pub contestant: Contestant,
-    /// What.
+    /// Its load.
     pub load: Load,
-    /// How long.
+    /// Duration of the measurement.
     pub duration: Duration,
 }
 
 impl Entry {
-    /// Returns its name, unique within the setting.
+    /// Returns the name of the entry, unique within the setting.
     pub fn name(&self) -> String {
         match self.load {
             Load::Writes { outstanding, .. } if self.contestant != Contestant::Tcp => {
@@ -91,16 +91,17 @@ impl Entry {
 /// Contestants that are compared with each other.
 #[derive(Debug)]
 pub struct Setting {
-    /// Its part.
+    /// Part to which the setting belongs.
     pub part: Part,
-    /// Its name.
+    /// Name of the setting.
     pub name: String,
     /// Contestants.
     pub entries: Vec<Entry>,
 }
 
 impl Setting {
-    /// Returns the place of the contestant with which this one is compared: the first one, or that of the same security.
+    /// Returns the index of the contestant with which this one is compared: the first one, or the first with the same
+    /// security.
     pub fn base(&self, entry: &Entry) -> usize {
         let first = &self.entries[0].contestant;
         let (Contestant::Apus { sealed, .. }, Contestant::Apus { .. }) = (entry.contestant, first)
@@ -111,7 +112,7 @@ impl Setting {
         self.entries.iter().position(same).unwrap_or(0)
     }
 
-    /// Returns `true` if it is measured in one turn only.
+    /// Returns `true` if the setting is measured in one turn only.
     pub fn once(&self) -> bool {
         self.part == Part::Idle
     }
@@ -121,7 +122,7 @@ fn cores() -> u32 {
     available_parallelism().ok().and_then(|cores| u32::try_from(cores.get()).ok()).unwrap_or(1)
 }
 
-/// Returns a gap with its unit.
+/// Returns a gap as text with its unit.
 pub fn gap_text(gap: Duration) -> String {
     let us = gap.as_secs_f64() * 1e6;
     if us == 0.0 {
@@ -149,7 +150,7 @@ impl Choice {
         all
     }
 
-    /// Returns Apus with these ops, once per kind of security.
+    /// Returns the Apus contestants for these ops, one per kind of security.
     fn apus(&self, ops: &[OpName], waiting: Waiting) -> Vec<Contestant> {
         let sealed = self.sealed.iter();
         sealed
@@ -196,7 +197,8 @@ impl Choice {
         [8, 64].into_iter().flat_map(gaps).collect()
     }
 
-    /// Writes and reads only: threads that wait for messages of one connection take each other's.
+    /// Returns the setting with several threads. It has writes and reads only, because threads that wait for messages
+    /// on one connection would take each other's messages.
     fn threads(&self) -> Setting {
         let (cores, threads) = (cores(), cores() * 4);
         let load = Load::RoundTrips { gap: GAPS[0], clients: 1, threads, busy: 0 };

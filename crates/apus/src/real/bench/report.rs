@@ -1,4 +1,5 @@
-//! Results of `apus bench udp`: medians over turns, ratios of measurements of the same turn, as a table or as JSON.
+//! Results of `apus bench udp`: medians over the turns, and ratios of measurements in the same turn, as a table or as
+//! JSON.
 
 use std::fs;
 use std::num::NonZeroUsize;
@@ -13,7 +14,7 @@ use super::plan::{Part, Setting};
 use super::spec::Contestant;
 use crate::text::{columns, number};
 
-/// Facts about the machine, and how it was measured.
+/// Facts about the machine and the measurement.
 #[derive(Serialize)]
 pub struct Facts {
     /// Version of Apus.
@@ -24,14 +25,14 @@ pub struct Facts {
     pub cpu: String,
     /// Release of the kernel.
     pub kernel: String,
-    /// Mean number of runnable threads in the minute before the start; `None` if the system does not tell.
+    /// Mean number of runnable threads in the minute before the start; `None` if the system does not report it.
     pub load: Option<f64>,
-    /// CPU time that other processes used during the measurement, percent of a core: interrupts included; `None` if the
-    /// system does not tell.
+    /// CPU time of other processes and of interrupts during the measurement, percent of a core; `None` if the system
+    /// does not report it.
     pub others_percent: Option<f64>,
     /// CPU time that other virtual machines used on the cores of this one, percent of a core.
     pub steal_percent: Option<f64>,
-    /// Where the server runs.
+    /// Location of the server.
     pub server: String,
     /// Cipher of sealed packets; `None` without any.
     pub cipher: Option<String>,
@@ -41,12 +42,12 @@ pub struct Facts {
     pub turns: u32,
     /// Time of a measurement, seconds; long gaps and idle connections take longer.
     pub seconds: f64,
-    /// Reason for an early end of the measurement; `None` for a complete one.
+    /// Reason for an early end of the measurement; `None` if it is complete.
     pub partial: Option<String>,
 }
 
 impl Facts {
-    /// Reads what the system tells of the machine.
+    /// Reads the facts from the system.
     pub fn new(
         server: String,
         cipher: Option<String>,
@@ -77,7 +78,7 @@ impl Facts {
     }
 }
 
-/// A quantity: median, minimum and maximum of the turns.
+/// Median, minimum and maximum of a quantity over the turns.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Spread {
     /// Median.
@@ -89,7 +90,7 @@ pub struct Spread {
 }
 
 impl Spread {
-    /// Sums up the turns; `None` if one of them has no value.
+    /// Summarises the turns; `None` if one of them has no value.
     fn of(turns: impl Iterator<Item = Option<f64>>) -> Option<Self> {
         let values: Vec<f64> = turns.collect::<Option<_>>()?;
         let min = values.iter().copied().reduce(f64::min)?;
@@ -97,13 +98,13 @@ impl Spread {
         Some(Self { median: median(values)?, min, max })
     }
 
-    /// As in "1.42 (1.31-1.60)".
+    /// Returns a text such as "1.42 (1.31-1.60)".
     fn text(self) -> String {
         format!("{} ({}-{})", short(self.median), short(self.min), short(self.max))
     }
 }
 
-/// A number to three significant digits.
+/// Returns a number with three significant digits.
 fn short(value: f64) -> String {
     let digits = if value == 0.0 { 0 } else { 2 - value.abs().log10().floor() as i32 };
     format!("{value:.*}", digits.clamp(0, 3) as usize)
@@ -112,9 +113,9 @@ fn short(value: f64) -> String {
 /// Results of a contestant.
 #[derive(Serialize)]
 pub struct Row {
-    /// Its name.
+    /// Name of the contestant.
     pub name: String,
-    /// Who.
+    /// The contestant.
     #[serde(flatten)]
     pub contestant: Names,
     /// Median round trip.
@@ -129,17 +130,17 @@ pub struct Row {
     pub cpu_us_per_op: Option<Spread>,
     /// Time in run queues of all processes per op.
     pub queued_us_per_op: Option<Spread>,
-    /// Times that a thread got a core, per op.
+    /// Number of times that a thread got a core, per op.
     pub runs_per_op: Option<Spread>,
     /// CPU time of all busy threads, percent of a core; `None` without any.
     pub busy_percent: Option<Spread>,
-    /// Name of the contestant with which this one is compared; ratios are of measurements of the same turn.
+    /// Name of the contestant with which this one is compared; ratios are between measurements of the same turn.
     pub base: String,
-    /// Median round trips.
+    /// Ratio of the median round trips.
     pub p50_ratio: Option<Spread>,
-    /// 99th percentiles.
+    /// Ratio of the 99th percentiles.
     pub p99_ratio: Option<Spread>,
-    /// Ops per second.
+    /// Ratio of the ops per second.
     pub rate_ratio: Option<Spread>,
     /// The measurement of each turn.
     pub turns: Vec<Measured>,
@@ -181,16 +182,17 @@ pub struct Names {
 /// Results of a setting.
 #[derive(Serialize)]
 pub struct Section {
-    /// Its part.
+    /// Part to which the setting belongs.
     pub part: Part,
-    /// Its name.
+    /// Name of the setting.
     pub setting: String,
-    /// Its contestants.
+    /// Results of its contestants.
     pub rows: Vec<Row>,
 }
 
 impl Section {
-    /// Sums up a setting. `turns` has the measurements of each contestant; one without any is left out.
+    /// Summarises a setting. `turns` has the measurements of each contestant; a contestant without measurements is left
+    /// out.
     pub fn new(setting: &Setting, turns: &[Vec<Measured>]) -> Self {
         let measured = setting.entries.iter().zip(turns).filter(|(_, own)| !own.is_empty());
         let rows = measured.map(|(entry, own)| {
@@ -231,12 +233,12 @@ impl Measured {
     }
 }
 
-/// Results.
+/// Results of all settings.
 #[derive(Serialize)]
 pub struct Report {
-    /// Where and how.
+    /// Facts about the machine and the measurement.
     pub facts: Facts,
-    /// What was measured.
+    /// Results by setting.
     pub sections: Vec<Section>,
 }
 

@@ -1,4 +1,4 @@
-//! The contestants without Apus: echo over UDP and TCP sockets of the kernel, as a small program would do it.
+//! Contestants without Apus: echo over the kernel's UDP and TCP sockets, written as in a small program.
 
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream, UdpSocket};
@@ -9,16 +9,16 @@ use std::time::{Duration, Instant};
 
 use super::spec::{BULK, SMALL};
 
-/// Time without an answer after which a datagram counts as lost. Loopback loses none unless a buffer is full.
+/// Time without an answer after which a datagram counts as lost. Loopback loses datagrams only if a buffer is full.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// Number of empty polls between two looks at the clock, which is not part of a round trip.
+/// Number of empty polls between two reads of the clock, which is not part of a round trip.
 const POLLS_PER_CLOCK_READ: u32 = 1 << 16;
 
 /// A client's socket.
 pub enum Client {
-    /// Datagrams; `true` if it is polled without sleeping.
+    /// A UDP socket; `true` if it is polled without sleeping.
     Udp(UdpSocket, bool),
-    /// A stream.
+    /// A TCP stream.
     Tcp(TcpStream),
 }
 
@@ -77,8 +77,8 @@ fn poll(socket: &UdpSocket, buffer: &mut [u8]) -> io::Result<usize> {
     }
 }
 
-/// Writes by TCP for a time, with a chunk of 1 MiB per call. Returns the bytes and seconds until the server has read
-/// all of them.
+/// Writes over TCP for `duration`, with a chunk of 1 MiB per call. Returns the bytes and the seconds until the server
+/// has read all of them.
 pub fn write_stream(server: SocketAddr, duration: Duration) -> io::Result<(u64, f64)> {
     let mut stream = TcpStream::connect(server)?;
     let chunk = vec![0x61; BULK];
@@ -97,7 +97,7 @@ pub fn write_stream(server: SocketAddr, duration: Duration) -> io::Result<(u64, 
     Ok((written, from.elapsed().as_secs_f64()))
 }
 
-/// Starts an echo of datagrams by one thread; `bytes` counts what it receives.
+/// Starts a thread that echoes datagrams; `bytes` counts the received bytes.
 pub fn serve_udp(bind: IpAddr, polls: bool, bytes: Arc<AtomicU64>) -> io::Result<SocketAddr> {
     let socket = UdpSocket::bind((bind, 0))?;
     socket.set_nonblocking(polls)?;
@@ -107,7 +107,7 @@ pub fn serve_udp(bind: IpAddr, polls: bool, bytes: Arc<AtomicU64>) -> io::Result
         loop {
             if let Ok((length, from)) = socket.recv_from(&mut buffer) {
                 bytes.fetch_add(length as u64, Ordering::Relaxed);
-                // A client reports a missing answer.
+                // If the answer is missing, the client reports it.
                 let _ = socket.send_to(&buffer[..length], from);
             }
         }
@@ -115,14 +115,14 @@ pub fn serve_udp(bind: IpAddr, polls: bool, bytes: Arc<AtomicU64>) -> io::Result
     Ok(address)
 }
 
-/// Starts a TCP server with a thread per client: an echo, or a sink that answers the end of a stream with its length.
+/// Starts a TCP server with a thread per client: an echo, or a sink that reports the length of the stream at its end.
 pub fn serve_tcp(bind: IpAddr, echo: bool, bytes: Arc<AtomicU64>) -> io::Result<SocketAddr> {
     let listener = TcpListener::bind((bind, 0))?;
     let address = listener.local_addr()?;
     thread::spawn(move || {
         for stream in listener.incoming().flatten() {
             let bytes = Arc::clone(&bytes);
-            // A client reports the end of its stream.
+            // If the stream ends early, the client reports it.
             thread::spawn(move || if echo { answer(stream, &bytes) } else { sink(stream, &bytes) });
         }
     });

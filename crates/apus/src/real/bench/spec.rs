@@ -1,4 +1,4 @@
-//! What the two processes of a measurement are told, and what they answer.
+//! Messages to and from the two processes of a measurement.
 
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
@@ -13,15 +13,15 @@ pub const BULK: usize = 1 << 20;
 /// Bytes of the region of an Apus server.
 pub const REGION: usize = 16 << 20;
 
-/// How both ends wait.
+/// Waiting mode of both ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Waiting {
-    /// In the kernel: blocking sockets, and Apus in its default mode (shared).
+    /// Blocks in the kernel: blocking sockets, and Apus in its default mode (shared).
     Blocking,
-    /// Never: sockets that are read without blocking, and Apus in spinning mode.
+    /// Never sleeps: non-blocking sockets, and Apus in spinning mode.
     Spinning,
-    /// Never, and each end of Apus has one thread (inline mode).
+    /// Never sleeps, and each end of Apus has one thread (inline mode).
     Inline,
 }
 
@@ -36,7 +36,7 @@ impl Waiting {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum OpName {
-    /// A message and the message with which the peer's application answers.
+    /// A message, and the message with which the peer's application answers.
     Message,
     /// A one-sided write and its acknowledgement.
     Write,
@@ -46,21 +46,21 @@ pub enum OpName {
     Call,
 }
 
-/// Whose round trips or bytes are measured.
+/// The transport and op that are measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Contestant {
-    /// Sockets of std: datagrams, and the server's echo.
+    /// UDP sockets of the standard library; the server echoes datagrams.
     Udp(Waiting),
-    /// Sockets of std with `TCP_NODELAY`.
+    /// TCP sockets of the standard library with `TCP_NODELAY`.
     Tcp,
-    /// Apus with its default settings; `sealed` packets are encrypted and authenticated.
+    /// Apus with its default settings.
     Apus {
-        /// What it does.
+        /// Op of the contestant.
         op: OpName,
-        /// How both ends wait.
+        /// Waiting mode of both ends.
         waiting: Waiting,
-        /// Whether packets are encrypted and authenticated.
+        /// `true` if packets are encrypted and authenticated.
         sealed: bool,
     },
 }
@@ -91,36 +91,36 @@ impl fmt::Display for Contestant {
     }
 }
 
-/// What clients do.
+/// Load of the clients.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Load {
-    /// Round trips of 64 B one after the other, in each thread.
+    /// Successive round trips of 64 B in each thread.
     RoundTrips {
-        /// Pause between the end of one and the start of the next.
+        /// Pause between the end of a round trip and the start of the next.
         gap: Duration,
-        /// Client processes, each with one socket and, of Apus, one connection.
+        /// Client processes. Each has one socket or, with Apus, one connection.
         clients: u32,
-        /// Threads of each client; of Apus they share the connection, sockets are their own.
+        /// Threads of each client. With Apus they share the connection; each has its own socket otherwise.
         threads: u32,
-        /// Threads of another process that compute meanwhile.
+        /// Threads of another process that compute during the measurement.
         busy: u32,
     },
-    /// Writes.
+    /// Writes without pauses.
     Writes {
-        /// Bytes of each.
+        /// Bytes of each write.
         bytes: usize,
-        /// Number of outstanding writes; of TCP the kernel's buffers limit them.
+        /// Number of outstanding writes; with TCP the kernel's buffers limit them instead.
         outstanding: usize,
     },
     /// Messages or calls of 64 B that the server's application answers.
     Answered {
-        /// Number of those that are outstanding.
+        /// Number of outstanding messages or calls.
         outstanding: usize,
     },
-    /// Connections without ops; one client process has all of them.
+    /// Connections without ops; one client process owns all of them.
     Idle {
-        /// Their number.
+        /// Number of connections.
         connections: u32,
     },
 }
@@ -135,18 +135,18 @@ impl Load {
     }
 }
 
-/// A measurement.
+/// Specification of a measurement.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Spec {
-    /// Address of the end's socket.
+    /// Address to which the socket of this end binds.
     pub bind: IpAddr,
-    /// Who.
+    /// The contestant.
     pub contestant: Contestant,
-    /// What.
+    /// Load of the clients.
     pub load: Load,
-    /// How long.
+    /// Duration of the measurement.
     pub duration: Duration,
-    /// Text of a key file, for sealed contestants. A remote server has its own.
+    /// Text of a key file, for sealed contestants. A remote server uses its own.
     pub key: String,
     /// Cipher of sealed packets.
     pub cipher: String,
@@ -154,38 +154,38 @@ pub struct Spec {
     pub mtu: u32,
 }
 
-/// The first line for a process.
+/// First line that a process receives.
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Role {
-    /// Serves until its input ends.
+    /// Serve until the input ends.
     Server(Spec),
-    /// Connects, measures once and ends.
+    /// Connect, measure once and end.
     Client(Spec, Serving),
 }
 
-/// The server's first answer: it serves here.
+/// First answer of the server: where it serves.
 #[derive(Clone, Copy, Serialize, Deserialize)]
 pub struct Serving {
-    /// Its address.
+    /// Address of the server.
     pub address: SocketAddr,
     /// Key of its region; 0 for sockets.
     pub region: u64,
 }
 
-/// What a process has used since its start.
+/// Resources that a process has used since its start.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 pub struct Usage {
     /// CPU time of all threads.
     pub cpu: Duration,
-    /// What the kernel's scheduler knows of its threads; `None` if the kernel does not tell.
+    /// Scheduler statistics of its threads; `None` if the kernel does not report them.
     pub scheduler: Option<Scheduler>,
 }
 
 /// Sums over the threads of a process that have not ended.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 pub struct Scheduler {
-    /// Time in which threads were runnable and had no core.
+    /// Time in which threads were runnable but had no core.
     pub queued: Duration,
     /// Number of times that a thread got a core.
     pub runs: u64,
@@ -194,7 +194,7 @@ pub struct Scheduler {
 /// The server's state.
 #[derive(Clone, Copy, Serialize, Deserialize)]
 pub struct ServerState {
-    /// What it has used.
+    /// Resources that the server has used.
     pub usage: Usage,
     /// Payload bytes received.
     pub bytes: u64,
@@ -202,19 +202,19 @@ pub struct ServerState {
     pub connections: u64,
 }
 
-/// What a client has measured.
+/// Measurements of a client.
 #[derive(Default, Serialize, Deserialize)]
 pub struct ClientResult {
     /// Durations of the counted round trips, microseconds.
     pub times_us: Vec<f64>,
     /// Ops that ended in the measured time.
     pub ops: u64,
-    /// All ops, with those of the warm-up and the drain.
+    /// All ops, including those of the warm-up and the drain.
     pub all_ops: u64,
     /// Measured time, seconds.
     pub seconds: f64,
     /// Payload bytes received by an Apus client, over all ops.
     pub bytes: u64,
-    /// Used in the measured time.
+    /// Resources used in the measured time.
     pub usage: Usage,
 }

@@ -1,4 +1,4 @@
-//! CPU time of this process, and how long its threads waited for a core.
+//! CPU time of this process, and the time that its threads waited for a core.
 
 use std::fs;
 use std::time::Duration;
@@ -7,12 +7,12 @@ use super::spec::{Scheduler, Usage};
 use crate::bench::cpu_seconds;
 
 impl Usage {
-    /// Returns what this process has used until now.
+    /// Returns the resources that this process has used so far.
     pub fn now() -> Self {
         Self { cpu: Duration::from_secs_f64(cpu_seconds()), scheduler: Scheduler::now() }
     }
 
-    /// Returns what was used after `earlier`.
+    /// Returns the resources used since `earlier`.
     pub fn since(self, earlier: Self) -> Self {
         let scheduler = self.scheduler.zip(earlier.scheduler).map(|(now, then)| Scheduler {
             queued: now.queued.saturating_sub(then.queued),
@@ -21,7 +21,7 @@ impl Usage {
         Self { cpu: self.cpu.saturating_sub(earlier.cpu), scheduler }
     }
 
-    /// Returns the sum of two processes.
+    /// Returns the sum of the usage of two processes.
     pub fn and(self, other: Self) -> Self {
         let scheduler = self
             .scheduler
@@ -35,7 +35,7 @@ impl Scheduler {
     fn now() -> Option<Self> {
         let mut all = Self::default();
         for task in fs::read_dir("/proc/self/task").ok()? {
-            // A thread that ends meanwhile has no file any more.
+            // The file is gone if the thread has ended in the meantime.
             let Ok(text) = fs::read_to_string(task.ok()?.path().join("schedstat")) else {
                 continue;
             };
@@ -55,7 +55,7 @@ impl Scheduler {
     }
 }
 
-/// CPU time of the whole machine and of this process with its children that have ended, seconds.
+/// CPU time of the whole machine, and of this process with its ended children, seconds.
 #[derive(Clone, Copy, Default)]
 pub struct Machine {
     busy: f64,
@@ -64,7 +64,7 @@ pub struct Machine {
 }
 
 impl Machine {
-    /// Returns the times until now; `None` if the system does not tell.
+    /// Returns the times so far; `None` if the system does not report them.
     pub fn now() -> Option<Self> {
         let read = |path| fs::read_to_string(path).ok();
         let ticks = rustix::param::clock_ticks_per_second() as f64;
@@ -78,8 +78,8 @@ impl Machine {
         };
         let all = numbers(machine.lines().next()?.strip_prefix("cpu ")?)?;
         let [user, nice, system, _, _, irq, soft_irq, steal, ..] = all[..] else { return None };
-        // The name, which ends with the last parenthesis, may contain spaces. Fields 14 to 17 are user and system time of
-        // the process and of its children; field 3 follows the name.
+        // The name ends at the last parenthesis and may contain spaces. Field 3 follows the name; fields 14 to 17 are
+        // the user and system times of the process and of its children.
         let (_, fields) = own.rsplit_once(')')?;
         let fields: Vec<&str> = fields.split_ascii_whitespace().skip(11).take(4).collect();
         let own: f64 = numbers(&fields.join(" "))?.iter().sum();
@@ -87,8 +87,8 @@ impl Machine {
         Some(Self { busy: busy / ticks, steal: steal / ticks, own: own / ticks })
     }
 
-    /// Returns what others used after `earlier`, in `seconds`, in percent of a core: other processes, and other virtual
-    /// machines.
+    /// Returns the CPU time since `earlier`, over `seconds`, in percent of a core: of other processes, and of other
+    /// virtual machines.
     pub fn others(self, earlier: Self, seconds: f64) -> (f64, f64) {
         let others = (self.busy - earlier.busy) - (self.own - earlier.own);
         (others.max(0.0) / seconds * 100.0, (self.steal - earlier.steal) / seconds * 100.0)
@@ -110,11 +110,11 @@ mod tests {
     fn others_are_the_machine_without_this_process_and_its_children() {
         let at = |user, own, children| {
             let machine = format!("cpu  {user} 10 20 999 99 3 4 50 0 0\ncpu0 1 2 3\n");
-            // pid, name, state and ten more fields, then utime, stime, cutime, cstime, priority.
+            // pid, name, state and ten more fields, then utime, stime, cutime, cstime and priority.
             let process = format!("7 (a b) c) R 1 2 3 4 5 6 7 8 9 10 {own} 5 {children} 6 20");
             Machine::parse(&machine, &process, 100.0).expect("times")
         };
-        // Of 3 s, 2 s are its own and its children's: in 2 s, the others used half a core.
+        // Of 3 s, this process and its children used 2 s. Over 2 s, other processes therefore used half a core.
         let (others, steal) = at(400, 60, 150).others(at(100, 10, 0), 2.0);
         assert!((others - 50.0).abs() < 1e-9 && steal == 0.0, "{others} {steal}");
         assert!(Machine::parse("cpu  1 2", "7 (a) R", 100.0).is_none());

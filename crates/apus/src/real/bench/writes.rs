@@ -1,4 +1,4 @@
-//! Writes of Apus with a number of them outstanding.
+//! Writes of Apus, of which a number are outstanding.
 
 use std::time::Duration;
 
@@ -8,17 +8,17 @@ use super::spec::REGION;
 use crate::failure::Failure;
 use crate::real::closed_loop::{ClosedLoop, Ops, Wait};
 
-/// Time in which outstanding writes must end. Loopback needs milliseconds.
+/// Time in which outstanding writes must end. Loopback needs only milliseconds.
 const DRAIN: Duration = Duration::from_secs(60);
 
-/// Writes of one connection, to successive addresses of the peer's region.
+/// Writes of one connection to successive addresses of the peer's region.
 pub struct Writes<'a> {
     load: ClosedLoop<'a>,
     region: RegionKey,
     payload: Bytes,
 }
 
-/// What was written.
+/// Results of the writes.
 pub struct Written {
     /// Writes that ended in the measured time.
     pub ops: u64,
@@ -29,7 +29,7 @@ pub struct Written {
 }
 
 impl<'a> Writes<'a> {
-    /// Returns writes of `bytes` each, `outstanding` at a time.
+    /// Returns writes of `bytes` each, of which `outstanding` are outstanding at a time.
     pub fn new(
         host: &'a Host,
         connection: &'a Connection,
@@ -49,7 +49,7 @@ impl<'a> Writes<'a> {
         Self { load, region, payload: Bytes::from(vec![0x61; bytes]) }
     }
 
-    /// Writes for a time, then waits until all writes have ended.
+    /// Writes for `duration`, then waits until all writes have ended.
     ///
     /// # Errors
     /// If a write has failed or has not ended.

@@ -1,10 +1,10 @@
-//! The command as a process, in a folder of its test.
+//! Runs the command as a process in a folder of its test.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-/// Creates an empty folder for a test. Its path begins with the file of the caller, so that files can use the
+/// Creates an empty folder for a test. Its path starts with the file of the caller, so that different files can use the
 /// same names.
 #[track_caller]
 pub fn folder(name: &str) -> PathBuf {
@@ -15,15 +15,15 @@ pub fn folder(name: &str) -> PathBuf {
     path
 }
 
-/// Returns `true` if this build has the command with which `line` begins. Feature `real` contains the commands of the
-/// transport over UDP.
+/// Returns `true` if this build has the command with which `line` starts. The commands of the transport over UDP need
+/// feature `real`.
 pub fn is_built(line: &[&str]) -> bool {
     const REAL: [&[&str]; 7] =
         [&["bench", "udp"], &["emulate"], &["key"], &["perf"], &["ping"], &["serve"], &["switch"]];
     cfg!(feature = "real") || !REAL.iter().any(|command| line.starts_with(command))
 }
 
-/// Runs the command in `folder` to its end.
+/// Runs the command in `folder` until it ends.
 pub fn apus(folder: &Path, arguments: &[&str]) -> Output {
     let mut command = Command::new(env!("CARGO_BIN_EXE_apus"));
     command.current_dir(folder).args(arguments).output().expect("process")
@@ -35,17 +35,17 @@ pub fn texts(output: &Output) -> (String, String) {
     (text(&output.stdout), text(&output.stderr))
 }
 
-/// Checks that a command succeeds without messages, and returns what it prints.
+/// Asserts that a command succeeds without messages, and returns its output.
 #[track_caller]
 pub fn succeeds(output: &Output) -> String {
     let (stdout, stderr) = texts(output);
     assert_eq!(output.status.code(), Some(0), "{stdout}{stderr}");
-    // Where there is no terminal, progress is a line now and then if the command takes long.
+    // Without a terminal, a command that takes long prints occasional lines of progress.
     assert!(stderr.lines().all(|line| line.starts_with("progress: ")), "{stderr}");
     stdout
 }
 
-/// Refused before anything ran: exit code 2, nothing on standard output.
+/// Asserts that a command was refused before any run: exit code 2, and no standard output.
 #[track_caller]
 pub fn refused(output: &Output, message: &str) {
     let (stdout, stderr) = texts(output);

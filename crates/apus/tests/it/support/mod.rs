@@ -1,4 +1,4 @@
-//! What several tests of the command need.
+//! Helpers that several tests of the command share.
 
 pub mod command;
 pub mod help;
@@ -10,7 +10,7 @@ use std::process::{Child, Command};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-/// Ctrl-C for a process, once it listens for it: before, it would end without a word.
+/// Sends Ctrl-C to a process once it handles the signal; earlier, the signal would end the process without a message.
 pub fn interrupt(child: &Child) {
     let until = Instant::now() + Duration::from_secs(60);
     while !listens(child.id()) {
@@ -30,7 +30,7 @@ pub fn until(what: &str, mut done: impl FnMut() -> bool) {
     }
 }
 
-/// Whether a process handles SIGINT, which is signal 2: the second bit of the mask of those caught.
+/// Returns `true` if a process handles SIGINT, which is signal 2: the second bit of its mask of caught signals.
 fn listens(process: u32) -> bool {
     let status = fs::read_to_string(format!("/proc/{process}/status")).unwrap_or_default();
     let mask = status.lines().find_map(|line| line.strip_prefix("SigCgt:"));

@@ -1,13 +1,13 @@
-//! A server of the command, as a process on the loopback interface.
+//! A serving process of the command on the loopback interface.
 
 use std::io::{BufRead, BufReader, Read};
 use std::process::{Child, ChildStderr, Command, Stdio};
 
-/// A process that serves. It ends with the test.
+/// A process that serves, and that ends with the test.
 pub struct Server {
     pub child: Child,
     pub address: String,
-    /// What it writes to standard error, if [`Server::start`] has started it.
+    /// Standard error of the process, if [`Server::start`] has started it.
     log: Option<BufReader<ChildStderr>>,
 }
 
@@ -18,7 +18,7 @@ impl Drop for Server {
     }
 }
 
-/// Starts `apus serve` at a free port. Its log is that of the test.
+/// Starts `apus serve` on a free port. Its log goes to that of the test.
 pub fn serve(arguments: &[&str]) -> Server {
     started(Command::new(env!("CARGO_BIN_EXE_apus")), arguments)
 }
@@ -34,7 +34,7 @@ fn started(mut command: Command, arguments: &[&str]) -> Server {
 }
 
 impl Server {
-    /// Starts `apus serve --insecure` with these variables; the test reads its log.
+    /// Starts `apus serve --insecure` with these environment variables; the test reads its log.
     pub fn start(arguments: &[&str], environment: &[(&str, &str)]) -> Self {
         let mut command = Command::new(env!("CARGO_BIN_EXE_apus"));
         command.env_remove("RUST_LOG").env_remove("NOTIFY_SOCKET");
@@ -42,7 +42,7 @@ impl Server {
         started(command, &[&["--insecure"], arguments].concat())
     }
 
-    /// Returns a process that serves at this address.
+    /// Returns a server from a process that serves at this address.
     pub fn of(child: Child, address: String) -> Self {
         Self { child, address, log: None }
     }
@@ -61,7 +61,7 @@ impl Server {
         line
     }
 
-    /// Waits for its end. Returns the exit code, and the rest of the log.
+    /// Waits until the process ends. Returns the exit code and the rest of the log.
     pub fn end(mut self) -> (Option<i32>, String) {
         let code = self.child.wait().expect("its end").code();
         let mut log = String::new();

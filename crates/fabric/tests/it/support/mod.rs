@@ -1,4 +1,4 @@
-//! A network in virtual time: the smallest engine that can drive one.
+//! A network in virtual time, with the smallest event queue that can drive one.
 #![allow(dead_code, reason = "every test file uses its own part of this")]
 
 use apus_algorithms::BuiltInSwitch;
@@ -17,10 +17,10 @@ pub type Tier = apus_fabric::Tier<BuiltInSwitch>;
 pub type LinkSpec = apus_fabric::LinkSpec<BuiltInSwitch>;
 pub type Network<P> = apus_fabric::Network<P, BuiltInSwitch>;
 
-/// Ordered by (time, port, kind), so that ties are broken independently of the order of requests.
+/// Events are ordered by (time, port, kind), so that ties do not depend on the order of requests.
 type Key = (Time, PortId, u8);
 
-/// Holds the fabric's events, and checks the promises of `FabricEvent`.
+/// Stores the fabric's events, and checks the guarantees of `FabricEvent`.
 #[derive(Default)]
 pub struct Engine {
     now: Time,
@@ -55,7 +55,7 @@ impl Schedule for Engine {
     }
 }
 
-/// A packet at its host.
+/// A packet delivered to its host.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Delivery {
     pub at: Time,
@@ -80,7 +80,7 @@ impl<W: SwitchHalf> Sim<W> {
         Self::new(topology.build(1).expect("a valid topology"))
     }
 
-    /// Without ports of a simpler kind than `least`.
+    /// Builds a network without ports of a simpler kind than `least`.
     pub fn build_at_least(topology: &apus_fabric::Topology<W>, least: PortKind) -> Self {
         Self::new(topology.build_at_least(1, least).expect("a valid topology"))
     }
@@ -93,7 +93,7 @@ impl<W: SwitchHalf> Sim<W> {
         self.net.route(HostId::new(src), HostId::new(dst), 0, 0).expect("a path")
     }
 
-    /// A packet along `route`; `id` is its payload.
+    /// Returns a packet along `route`; `id` is its payload.
     pub fn packet(&self, route: RouteId, bytes: u32, id: u32) -> Packet<u32> {
         let ports = self.net.route_ports(route);
         let end = |port, first: bool| {
@@ -116,7 +116,7 @@ impl<W: SwitchHalf> Sim<W> {
         self.send(packet)
     }
 
-    /// Handles the next event; false if there is none.
+    /// Handles the next event; returns `false` if there is none.
     pub fn step(&mut self) -> bool {
         let Some(Reverse((time, port, kind))) = self.engine.heap.pop() else { return false };
         self.engine.pending.remove(&(port, kind));
@@ -144,7 +144,7 @@ impl<W: SwitchHalf> Sim<W> {
         self.engine.heap.peek().map(|Reverse((time, ..))| *time)
     }
 
-    /// Handles everything before `time` and stops at `time`; events at `time` remain pending.
+    /// Handles all events before `time` and stops at `time`; events at `time` remain pending.
     pub fn run_before(&mut self, time: Time) {
         while self.next_event().is_some_and(|t| t < time) {
             self.step();
@@ -152,7 +152,7 @@ impl<W: SwitchHalf> Sim<W> {
         self.engine.now = time;
     }
 
-    /// Handles everything up to and at `time`.
+    /// Handles all events up to and including `time`.
     pub fn run_through(&mut self, time: Time) {
         while self.next_event().is_some_and(|t| t <= time) {
             self.step();
@@ -160,17 +160,17 @@ impl<W: SwitchHalf> Sim<W> {
         self.engine.now = time;
     }
 
-    /// Handles everything.
+    /// Handles all events.
     pub fn run(&mut self) {
         while self.step() {}
     }
 
-    /// Arrival times of all packets, in the order of arrival.
+    /// Returns the arrival times of all packets, in the order of arrival.
     pub fn arrivals_ps(&self) -> Vec<u64> {
         self.delivered.iter().map(|d| d.at.as_ps()).collect()
     }
 
-    /// Payloads in the order of arrival.
+    /// Returns the payloads in the order of arrival.
     pub fn ids(&self) -> Vec<u32> {
         self.delivered.iter().map(|d| d.packet.payload).collect()
     }
@@ -186,7 +186,8 @@ pub fn ps(n: u64) -> Time {
     Time::from_ps(n)
 }
 
-/// Host 0 and host 1 with one link of 1 us between them; host 0's egress port (port 0) is `port`.
+/// Returns a topology of host 0 and host 1 with one link of 1 us between them; host 0's egress port
+/// (port 0) is `port`.
 pub fn wire(port: PortConfig) -> Topology {
     let back = PortConfig::new(port.rate, UNLIMITED);
     Topology {
@@ -202,12 +203,12 @@ pub fn wire(port: PortConfig) -> Topology {
     }
 }
 
-/// Host links of `rate` and 1 us.
+/// Returns host links of `rate` with a delay of 1 us.
 pub fn host_tier(rate: Rate) -> Tier {
     Tier::hosts(rate, Span::from_us(1), UNLIMITED)
 }
 
-/// Switch links of `rate` and 1 us.
+/// Returns switch links of `rate` with a delay of 1 us.
 pub fn switch_tier(rate: Rate) -> Tier {
     Tier::switches(rate, Span::from_us(1), UNLIMITED)
 }

@@ -1,21 +1,22 @@
 //! A training step of a transformer by tensor, pipeline, data and expert parallelism.
 //!
-//! The model is that of Narayanan et al., "Efficient Large-Scale Language Model Training on GPU Clusters Using
-//! Megatron-LM", SC 2021:
-//! * Rank `t + tp * (d + dp * p)` has place t of its tensor group, d of its data group and stage p of the pipeline,
-//!   so that a tensor group is of consecutive ranks. An expert group has `ep` consecutive places of a data group.
-//! * A stage has `layers / pp` layers. Micro-batches follow the schedule 1F1B with a flush (§2.2.1): stage p runs
-//!   `pp - 1 - p` of them forward first, then one forward and one backward in turns.
+//! The model is that of Narayanan et al., "Efficient Large-Scale Language Model Training on GPU Clusters
+//! Using Megatron-LM", SC 2021:
+//! * Rank `t + tp * (d + dp * p)` has place t of its tensor group, place d of its data group and stage p of the
+//!   pipeline, so a tensor group consists of consecutive ranks. An expert group has `ep` consecutive places of a data
+//!   group.
+//! * A stage has `layers / pp` layers. Micro-batches follow the schedule 1F1B with a flush (§2.2.1): stage p first runs
+//!   `pp - 1 - p` of them forward, then alternates between one forward and one backward.
 //! * A layer computes its attention and its feed-forward network. After each, forward and backward, the tensor group
 //!   reduces b * s * h elements (§2.3), in a ring. Between stages each rank sends b * s * h elements (§3.2), without
 //!   the scatter/gather optimisation of §4.1.
 //! * With experts, tokens go to their experts and back by two direct all-to-alls per layer and direction, of
 //!   b * s * h * k / tp elements (Fedus et al., "Switch Transformers", JMLR 2022, §2 and §5).
-//! * As soon as the last micro-batch has passed a layer backward, the data group reduces the gradients of the layer
-//!   beside the computations that follow, or after all of them. Parameters of experts are reduced among the ranks that
-//!   hold the same experts. The embedding belongs to the first stage, the output layer to the last one.
+//! * When the last micro-batch has passed a layer backward, the data group reduces the gradients of the layer, either in
+//!   parallel with the computations that follow or after all of them. Parameters of experts are reduced among the ranks
+//!   that hold the same experts. The embedding belongs to the first stage, the output layer to the last one.
 //! * Forward takes 2 FLOP per parameter and token, and 4 b s^2 h for the attention; backward takes twice as long
-//!   (§5.1, without activation recomputation). Everything else takes no time: norms, optimiser, embedding.
+//!   (§5.1, without activation recomputation). All other work takes no time: norms, optimiser, embedding.
 
 mod model;
 mod sizes;
@@ -36,27 +37,28 @@ use sizes::checked;
 pub struct Training {
     /// The model.
     pub model: Model,
-    /// Ranks of a tensor group.
+    /// Number of ranks of a tensor group.
     pub tp: u32,
-    /// Stages of the pipeline.
+    /// Number of stages of the pipeline.
     pub pp: u32,
-    /// Ranks of a data group.
+    /// Number of ranks of a data group.
     pub dp: u32,
-    /// Ranks of an expert group; it divides `dp` and the experts, of which a token passes at least one.
+    /// Number of ranks of an expert group. It divides `dp` and the number of experts; a token passes at least
+    /// one expert.
     pub ep: u32,
-    /// Sequences of a micro-batch (b).
+    /// Number of sequences of a micro-batch (b).
     pub micro_batch: u32,
-    /// Micro-batches of a data-parallel rank per step.
+    /// Number of micro-batches of a data-parallel rank per step.
     pub micro_batches: u32,
     /// Bytes of an activation and of a gradient.
     pub element: u32,
-    /// Floating point operations of a rank per second, above 0.
+    /// Floating point operations of a rank per second, greater than 0.
     pub flops: f64,
     /// Algorithm of the all-reduce of gradients.
     pub gradients: Algorithm,
     /// Whether gradients are reduced in parallel with computations.
     pub overlap: bool,
-    /// Steps.
+    /// Number of steps.
     pub iterations: u32,
 }
 
@@ -133,7 +135,8 @@ impl Training {
         let (tensors, experts) = (u64::from(tp - 1), u64::from(ep - 1));
         let batch = u64::from(model.layers / pp) * (8 + 16 * tensors + 8 * experts) + 4;
         let step = u64::from(self.micro_batches).saturating_mul(batch);
-        // The gradients of parameters and of experts, each after an operation that waits for all before.
+        // Messages for the gradients of parameters and of experts. Each follows an operation that waits for
+        // all previous operations.
         let messages = [dp, dp / ep].map(|ranks| match ranks {
             1 => 0,
             ranks => self.gradients.messages(ranks).saturating_mul(2).saturating_add(1),
@@ -154,7 +157,7 @@ impl Training {
     }
 }
 
-/// Returns the micro-batches of a stage in the order of 1F1B: forward or backward, and which one.
+/// Returns the micro-batches of a stage in the order of 1F1B: whether each is forward, and its number.
 fn schedule(stages: u32, stage: u32, micro_batches: u32) -> Vec<(bool, u32)> {
     let first = (stages - 1 - stage).min(micro_batches);
     let mut all: Vec<_> = (0..first).map(|batch| (true, batch)).collect();
@@ -167,7 +170,7 @@ fn schedule(stages: u32, stage: u32, micro_batches: u32) -> Vec<(bool, u32)> {
     all
 }
 
-/// A step while it is made.
+/// A step under construction.
 struct Step<'a> {
     of: &'a Training,
     weave: &'a mut Weave,
@@ -180,7 +183,7 @@ type Added = Result<(), CollectiveError>;
 impl Step<'_> {
     fn weave(mut self) -> Added {
         let Training { pp, micro_batches, .. } = *self.of;
-        // Begins the chains of all ranks.
+        // Starts the chains of all ranks.
         self.weave.begin_channel(0);
         self.sends = [(); 2].map(|()| self.weave.tags(micro_batches));
         let mut parts = Vec::new();
@@ -214,13 +217,14 @@ impl Step<'_> {
         Ok(())
     }
 
-    /// The ranks of a stage.
+    /// Returns the ranks of a stage.
     fn stage(&self, stage: u32) -> Vec<u32> {
         let ranks = self.of.tp * self.of.dp;
         (stage * ranks..(stage + 1) * ranks).collect()
     }
 
-    /// A micro-batch in a stage. `from` and `to` are the parts of the messages that it waits for and sends.
+    /// Adds a micro-batch in a stage. `from` and `to` are the parts of the messages for which it waits and
+    /// which it sends.
     fn batch(
         &mut self,
         stage: u32,
@@ -306,7 +310,7 @@ impl Step<'_> {
         self.exchange(stage, "combine")
     }
 
-    /// Runs a collective in a group.
+    /// Adds a collective in a group.
     fn collective(
         &mut self,
         name: &'static str,
@@ -330,7 +334,7 @@ impl Step<'_> {
         Ok(())
     }
 
-    /// Sends tokens to their experts, or back.
+    /// Adds the transfer of tokens to their experts, or back.
     fn exchange(&mut self, stage: u32, name: &'static str) -> Added {
         let Training { tp, dp, ep, .. } = *self.of;
         if ep < 2 {
@@ -347,7 +351,7 @@ impl Step<'_> {
         Ok(())
     }
 
-    /// Reduces the gradients of a layer.
+    /// Adds the reduction of the gradients of a layer.
     fn gradients(&mut self, stage: u32, layer: u32) -> Added {
         let Training { pp, tp, dp, ep, model, gradients, overlap, .. } = *self.of;
         let bytes = |parameters: u128| checked(self.of.bytes_of(parameters));

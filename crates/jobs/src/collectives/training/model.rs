@@ -5,25 +5,25 @@
 pub struct Model {
     /// Name in files.
     pub name: &'static str,
-    /// Layers.
+    /// Number of layers.
     pub layers: u32,
     /// Size of an activation (h).
     pub hidden: u32,
     /// Size within a feed-forward network.
     pub feed_forward: u32,
-    /// Matrices of a feed-forward network: 2, or 3 if it is gated.
+    /// Number of matrices of a feed-forward network: 2, or 3 if it is gated.
     pub matrices: u32,
-    /// Query heads per head of keys and values.
+    /// Number of query heads per head of keys and values.
     pub heads_per_key: u32,
-    /// Words of the vocabulary.
+    /// Number of words of the vocabulary.
     pub vocabulary: u32,
-    /// Tokens of a sequence (s).
+    /// Number of tokens of a sequence (s).
     pub sequence: u32,
-    /// Experts of a layer; 1: none.
+    /// Number of experts of a layer; 1: no experts.
     pub experts: u32,
-    /// Experts of a token (k).
+    /// Number of experts of a token (k).
     pub chosen: u32,
-    /// Whether the output layer has the weights of the embedding.
+    /// Whether the output layer shares the weights of the embedding.
     pub tied: bool,
 }
 
@@ -43,9 +43,9 @@ const fn llama(name: &'static str, layers: u32, hidden: u32, feed_forward: u32) 
     }
 }
 
-/// The models with a name. LLaMA: Touvron et al., arXiv 2302.13971, Table 2 (feed-forward networks of 8/3 h, rounded up
-/// to 256). GPT-3: Brown et al., NeurIPS 2020, Table 2.1. Mixtral: Jiang et al., arXiv 2401.04088, Table 1;
-/// deviation: sequences of 4096 tokens instead of its longest one of 32768.
+/// The models with a name. LLaMA: Touvron et al., arXiv 2302.13971, Table 2 (feed-forward networks of 8/3 h,
+/// rounded up to 256). GPT-3: Brown et al., NeurIPS 2020, Table 2.1. Mixtral: Jiang et al., arXiv 2401.04088,
+/// Table 1; deviation: sequences of 4096 tokens instead of its longest one of 32768.
 pub const MODELS: [Model; 5] = [
     llama("llama-7b", 32, 4096, 11_008),
     llama("llama-13b", 40, 5120, 13_824),
@@ -71,13 +71,13 @@ pub const MODELS: [Model; 5] = [
 ];
 
 impl Model {
-    /// Returns the parameters of the attention of a layer.
+    /// Returns the number of parameters of the attention of a layer.
     pub(super) fn attention(&self) -> u128 {
         let square = u128::from(self.hidden) * u128::from(self.hidden);
         2 * square + 2 * square / u128::from(self.heads_per_key.max(1))
     }
 
-    /// Returns the parameters of a feed-forward network, of which a layer with experts has several.
+    /// Returns the number of parameters of a feed-forward network. A layer with experts has several of them.
     pub(super) fn network(&self) -> u128 {
         u128::from(self.matrices) * u128::from(self.hidden) * u128::from(self.feed_forward)
     }
@@ -86,7 +86,7 @@ impl Model {
         u128::from(self.vocabulary) * u128::from(self.hidden)
     }
 
-    /// Returns the number of parameters, without those of norms and routers of experts; at most [`u64::MAX`].
+    /// Returns the number of parameters, without those of norms and of routers of experts; at most [`u64::MAX`].
     #[must_use]
     pub fn parameters(&self) -> u64 {
         let experts = self.network() * u128::from(self.experts);

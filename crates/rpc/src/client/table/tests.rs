@@ -40,7 +40,7 @@ fn slot_is_free_again_when_the_answer_was_taken() {
     assert!(answer(&table, now, b));
 }
 
-/// Calls that the connection has no room for, as of a loop that tries until there is some.
+/// Calls that find no room on the connection, as in a loop that tries until there is room.
 #[test]
 fn call_that_was_not_sent_uses_no_turn() {
     let (table, now) = table(1);
@@ -68,7 +68,7 @@ fn call_that_was_not_sent_uses_its_turn_if_the_server_was_told_of_its_end() {
     assert!(table.take(second, Waker::noop()).is_none(), "the end is that of the first call");
 }
 
-/// A waker of the application, whose destructor uses the client.
+/// A waker of the application. Its destructor uses the client.
 struct Shy(Weak<Table>);
 
 impl Wake for Shy {

@@ -1,4 +1,4 @@
-//! Traces of all ranks as one job.
+//! Composes the traces of all ranks into one job.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -9,18 +9,18 @@ use apus_units::Span;
 use super::nodes::{MESSAGES, Members, Report, Step, step};
 use super::{ChakraError, Groups, Imported, RankTrace};
 
-/// Most operations of a job.
+/// Maximum number of operations of a job.
 const MAX_OPS: u64 = 50_000_000;
 
 struct Rank<'a> {
     trace: &'a RankTrace,
     steps: Vec<Step>,
-    /// Parents that have no operations yet, by node.
+    /// Number of parents without operations so far, by node.
     needs: Vec<u32>,
     followers: Vec<Vec<u32>>,
     parents: Vec<Vec<u32>>,
     ready: BTreeSet<u32>,
-    /// The operations that a node ends with.
+    /// The operations with which a node ends.
     ends: Vec<Vec<u32>>,
 }
 
@@ -41,7 +41,8 @@ pub(super) fn compose(
     Ok(Imported { graph, skipped: report.skipped.into_values().collect() })
 }
 
-/// Largest tag of a trace with collectives, that of MPI; their messages have tags above those of the trace.
+/// Largest tag of a trace with collectives: the largest one of MPI. Messages of collectives have larger tags
+/// than the trace.
 const MAX_TAG: u32 = i32::MAX as u32;
 
 /// Returns the first tag for messages of collectives, above those of all sends and receives.
@@ -129,7 +130,7 @@ impl<'a> Rank<'a> {
         Ok(Self { trace, steps, needs, followers, parents, ready, ends: vec![Vec::new(); count] })
     }
 
-    /// Returns what an operation of the node waits for.
+    /// Returns the operations for which an operation of the node waits.
     fn after(&self, node: u32) -> Vec<u32> {
         let parents = self.parents[node as usize].iter();
         let mut all: Vec<u32> =
@@ -139,7 +140,7 @@ impl<'a> Rank<'a> {
         all
     }
 
-    /// Sets the operations that a node ends with, and makes those ready that waited for it alone.
+    /// Sets the operations with which a node ends. Nodes that waited only for this node become ready.
     fn end(&mut self, node: u32, ends: Vec<u32>) {
         self.ends[node as usize] = ends;
         for next in &self.followers[node as usize] {
@@ -151,8 +152,8 @@ impl<'a> Rank<'a> {
     }
 }
 
-/// Leaves out the ctrl_deps of nodes that wait for each other: those of PyTorch's traces name callers, and mlcommons'
-/// feeder does not read them at all.
+/// Leaves out the ctrl_deps of nodes that wait for each other. In PyTorch's traces these ctrl_deps name
+/// callers, and mlcommons' feeder does not read ctrl_deps at all.
 fn leave_out_cycles(
     trace: &RankTrace,
     parents: &mut [Vec<(u32, bool)>],
@@ -246,7 +247,7 @@ impl Composition<'_> {
         self.composer.finish().map_err(|error| graph_error(ranks, 0, 0, error))
     }
 
-    /// Returns the error of what never starts.
+    /// Returns the error for a collective or a node that never starts.
     fn stuck(&self, ranks: &[Rank<'_>]) -> ChakraError {
         if let Some(((group, k), pending)) = self.waiting.iter().next() {
             let (rank, node) = pending.arrived[0];
@@ -298,7 +299,8 @@ impl Composition<'_> {
         self.composer.op(number, op, after).map_err(wrong)
     }
 
-    /// Returns an operation that ends when these have, or what there is if it is no more than one.
+    /// Returns an operation that ends when all given operations have ended, or the given ones if there is at
+    /// most one.
     fn join(
         &mut self,
         rank: &Rank<'_>,
@@ -323,7 +325,7 @@ impl Composition<'_> {
         arrived.sort_by_key(|(rank, _)| members.iter().position(|member| member == rank));
         let (first, node) = arrived[0];
         let size = members.len() as u64;
-        // Sends and receives, and an operation with which a rank enters.
+        // Sends and receives, and one operation with which a rank enters.
         let each = 2 * algorithm.messages(members.len() as u32) + 1;
         self.count(&ranks[first as usize], node, size * each)?;
         let mut after: Vec<Vec<u32>> =

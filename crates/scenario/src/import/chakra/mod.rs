@@ -1,17 +1,19 @@
 //! Chakra execution traces (mlcommons/chakra; `PREFIX.RANK.et`), one file per rank, as a job.
 //!
 //! * A node starts when all nodes of its `data_deps` and `ctrl_deps` are done.
-//! * Computations take `duration_micros` (0 is 1 ns) on one stream, those with `is_cpu_op` on another one. Messages have a third one,
-//!   so that they wait for no computation that they do not depend on, as in ASTRA-sim, which has a slot for each of the three.
-//! * A collective is the k-th of its group (`pg_name`; "" and "0": all ranks) in the order of ids, on all ranks of the
-//!   group. All-reduce, all-gather, reduce-scatter and barrier are rings, all-to-all is direct, broadcast a binomial
-//!   tree from the first rank of the group. `comm_size` is the whole array of a rank, for an all-gather its own shard.
+//! * Computations take `duration_micros` (0 is 1 ns) on one stream, those with `is_cpu_op` on another one.
+//!   Messages have a third stream, so that they wait only for computations on which they depend. ASTRA-sim has
+//!   a slot for each of the three.
+//! * A collective is the k-th of its group (`pg_name`; "" and "0": all ranks) in the order of ids, on all ranks
+//!   of the group. All-reduce, all-gather, reduce-scatter and barrier are rings, all-to-all is direct,
+//!   broadcast is a binomial tree from the first rank of the group. `comm_size` is the whole array of a rank,
+//!   for an all-gather the shard of the rank.
 //! * Groups come from [`groups_of_json`], or from nodes of PyTorch's traces that begin with `## process_group:init`.
-//! * deviation: collectives and sends of a rank run side by side if their dependencies allow; in ASTRA-sim they share a
-//!   slot.
+//! * deviation: collectives and sends of a rank run in parallel if their dependencies allow it; in ASTRA-sim
+//!   they share a slot.
 //!
-//! Real traces have dependencies on absent nodes and on themselves, and nodes that mean nothing here. These are errors,
-//! or in the lenient mode left out and listed.
+//! Real traces have dependencies on absent nodes and on themselves, and nodes without a meaning for a job.
+//! These are errors; the lenient mode leaves them out and lists them.
 
 mod compose;
 mod nodes;
@@ -32,14 +34,14 @@ pub use write::{Changes, Traces, Written};
 /// Members of each group by its name.
 pub type Groups = BTreeMap<String, Vec<u32>>;
 
-/// An error in a trace: where, the mistake, and a valid form.
+/// An error in a trace: the place, the mistake, and a valid form.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ChakraError {
     /// The rank of the file.
     pub rank: u32,
-    /// Byte of the file after decompression, if it is the place.
+    /// Byte of the decompressed file, if the error has such a place.
     pub offset: Option<u64>,
-    /// Id and name of the node, if it is one.
+    /// Id and name of the node, if the error belongs to a node.
     pub node: Option<(u64, String)>,
     /// The mistake and a valid form.
     pub what: String,
@@ -64,18 +66,18 @@ impl std::error::Error for ChakraError {}
 #[derive(Clone, Debug)]
 pub struct RankTrace {
     rank: u32,
-    /// In order of their ids.
+    /// The nodes, in the order of their ids.
     nodes: Vec<Node>,
 }
 
-/// What the lenient mode left out.
+/// A kind of element that the lenient mode left out.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Skipped {
-    /// What, in words.
+    /// Description of the elements.
     pub what: String,
-    /// How often.
+    /// Number of elements left out.
     pub count: u64,
-    /// The first one.
+    /// The first element left out.
     pub first: String,
 }
 
@@ -84,11 +86,11 @@ pub struct Skipped {
 pub struct Imported {
     /// The job.
     pub graph: Graph,
-    /// What was left out; empty unless the mode is lenient.
+    /// The elements that were left out; empty unless the mode is lenient.
     pub skipped: Vec<Skipped>,
 }
 
-/// Most nodes of a trace. Rationale: some GB.
+/// Maximum number of nodes of a trace. Rationale: several GB of memory.
 const MAX_NODES: usize = 10_000_000;
 
 /// Returns `true` if the first bytes of a file may be those of a trace: the length of its metadata and field 1.
@@ -103,7 +105,7 @@ pub fn is_trace(bytes: &[u8]) -> bool {
     }
 }
 
-/// Reads a varint of at most 5 bytes: its value, and its own length.
+/// Reads a varint of at most 5 bytes. Returns its value and its length.
 fn length(bytes: &[u8]) -> Option<(usize, usize)> {
     let mut value = 0u64;
     for (place, byte) in bytes.iter().take(5).enumerate() {
@@ -119,7 +121,7 @@ impl RankTrace {
     /// Reads the trace of a rank from the bytes of a file that is not compressed.
     ///
     /// # Errors
-    /// With rank, node and offset.
+    /// An error with rank, node and offset.
     pub fn parse(rank: u32, bytes: &[u8]) -> Result<Self, ChakraError> {
         let mut at = 0;
         let mut nodes: Vec<Node> = Vec::new();
@@ -154,7 +156,7 @@ impl RankTrace {
             }
             at += own + length;
         }
-        // A rank may have nothing to do: then metadata is all.
+        // A rank may have nothing to do; its trace then has only metadata.
         if !has_metadata {
             let what = "the file is empty; a trace begins with its metadata".to_owned();
             return Err(ChakraError { rank, offset: Some(at as u64), node: None, what });
@@ -182,17 +184,17 @@ impl RankTrace {
 /// Reads groups from JSON: `{"1": [0, 2], "2": [1, 3]}`, ASTRA-sim's `--comm-group-configuration`.
 ///
 /// # Errors
-/// If it has another form.
+/// If the text has another form.
 pub fn groups_of_json(text: &str) -> Result<Groups, String> {
     serde_json::from_str(text).map_err(|error| {
         format!("{error}; it must be names with lists of ranks, like {{\"1\": [0, 1]}}")
     })
 }
 
-/// Makes a job of the traces of ranks 0, 1 and so on.
+/// Composes a job from the traces of ranks 0, 1 and so on.
 ///
 /// # Errors
-/// The first thing that is wrong; in the lenient mode only what makes a job impossible.
+/// The first mistake; in the lenient mode, only mistakes that make a job impossible.
 pub fn compose(
     traces: &[RankTrace],
     groups: &Groups,

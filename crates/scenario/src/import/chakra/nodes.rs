@@ -1,4 +1,4 @@
-//! What a node of a trace becomes, and what the lenient mode leaves out.
+//! Conversion of the nodes of a trace into steps of a job, and the elements that the lenient mode leaves out.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -18,10 +18,10 @@ const COLLECTIVE: i32 = 7;
 
 /// Stream of computations on the CPU; that of operations that only join others is [`JOINS`](apus_jobs::collectives::JOINS).
 pub(super) const CPU: u8 = 1;
-/// Stream of messages: of sends, receives and those of collectives.
+/// Stream of messages: sends, receives and messages of collectives.
 pub(super) const MESSAGES: u8 = 3;
 
-/// Lists of what was left out.
+/// Lists of the elements that were left out.
 #[derive(Default)]
 pub(super) struct Report {
     pub(super) is_lenient: bool,
@@ -29,7 +29,7 @@ pub(super) struct Report {
 }
 
 impl Report {
-    /// Leaves something out, or returns the error.
+    /// Leaves an element out, or returns the error.
     pub(super) fn skip(
         &mut self,
         trace: &RankTrace,
@@ -48,17 +48,17 @@ impl Report {
     }
 }
 
-/// What a node becomes.
+/// The step of a job into which a node is converted.
 #[derive(Clone, Debug)]
 pub(super) enum Step {
     One(Op),
-    /// Nothing but its dependencies.
+    /// Only the dependencies of the node.
     Join,
     Collective {
         algorithm: Algorithm,
         bytes: u64,
         group: usize,
-        /// How many of the group's collectives the rank has before.
+        /// Number of earlier collectives of the group on this rank.
         number: u64,
     },
 }
@@ -74,7 +74,7 @@ pub(super) struct Members {
 impl Members {
     pub(super) fn new(traces: &[RankTrace], given: &Groups) -> Self {
         let mut groups = Self { ranks: traces.len() as u32, ..Self::default() };
-        // Two names of one group, whose collectives are counted together.
+        // "" and "0" name the same group, whose collectives are counted together.
         groups.add("", (0..groups.ranks).collect());
         groups.names.insert("0".to_owned(), 0);
         for node in traces.iter().flat_map(|trace| &trace.nodes) {
@@ -89,7 +89,7 @@ impl Members {
     }
 
     fn add(&mut self, name: &str, members: Vec<u32>) {
-        // A group of ranks without traces, or with one twice, has no member here.
+        // A group with a rank that has no trace, or with a rank twice, has no members here.
         let distinct: BTreeSet<u32> = members.iter().copied().collect();
         let is_whole =
             distinct.len() == members.len() && members.iter().all(|rank| *rank < self.ranks);
@@ -110,7 +110,7 @@ impl Members {
             let ranks = entry.get("ranks").and_then(|ranks| ranks.as_array());
             if let (Some(name), Some(ranks)) = (name, ranks.filter(|ranks| !ranks.is_empty())) {
                 let number = |rank: &serde_json::Value| u32::try_from(rank.as_u64()?).ok();
-                // With something that is no rank, the group has no member here.
+                // A group with an element that is not a rank has no members here.
                 self.add(
                     &name,
                     ranks.iter().map(number).collect::<Option<_>>().unwrap_or_default(),
@@ -120,7 +120,7 @@ impl Members {
     }
 }
 
-/// Returns what a node becomes.
+/// Returns the step into which a node is converted.
 pub(super) fn step(
     trace: &RankTrace,
     node: &Node,

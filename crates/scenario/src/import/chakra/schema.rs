@@ -1,5 +1,5 @@
-//! Messages of a Chakra trace (et_def.proto of mlcommons/chakra, equal in 0.0.4 and 1.0.0), with the fields that are
-//! read. Others are skipped.
+//! Messages of a Chakra trace (et_def.proto of mlcommons/chakra, equal in 0.0.4 and 1.0.0), with the fields
+//! that are read. Other fields are skipped.
 
 use prost::Message;
 
@@ -84,7 +84,7 @@ impl Node {
         self.attributes.iter().find(|attribute| attribute.name == name)
     }
 
-    /// Returns an integer, whichever field of an integer holds it.
+    /// Returns an integer attribute, from whichever integer field holds it.
     pub(super) fn integer(&self, name: &str) -> Option<i128> {
         let of = self.attribute(name)?;
         let signed = [

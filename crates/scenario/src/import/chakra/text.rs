@@ -1,5 +1,5 @@
-//! All traces of a job as one text, for a scenario, whose files are texts: the first line is [`HEAD`], then each line has
-//! the bytes of a rank's file in hexadecimal digits.
+//! All traces of a job as one text, since the files of a scenario are texts. The first line is [`HEAD`]; each
+//! further line has the bytes of a rank's file in hexadecimal digits.
 
 use std::fmt::Write;
 
@@ -23,7 +23,7 @@ pub fn text_of(files: &[Vec<u8>]) -> String {
     text
 }
 
-/// Reads such a text; `None` if it is another one.
+/// Reads such a text; `None` if the text is of another kind.
 pub fn of_text(text: &str) -> Option<Result<Vec<RankTrace>, ChakraError>> {
     let mut lines = text.lines();
     if lines.next() != Some(HEAD) {

@@ -1,4 +1,4 @@
-//! A rank of a job as a Chakra trace.
+//! Writes the ranks of a job as Chakra traces.
 
 use std::collections::BTreeSet;
 
@@ -16,21 +16,22 @@ use super::schema::{Attribute, GlobalMetadata, Node};
 pub struct Written {
     /// The file.
     pub bytes: Vec<u8>,
-    /// What differs from the job.
+    /// Differences from the job.
     pub changes: Changes,
 }
 
-/// What a trace cannot have and has otherwise.
+/// Properties of a job that its trace expresses differently, because the format lacks them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Changes {
     /// Number of computations whose time was rounded.
     pub rounded: u64,
-    /// Number of sends whose stream had computations of their rank or of the receiver, or that were on another stream than other
-    /// sends of the job. All messages of a trace are on one stream of their own.
+    /// Number of sends that may leave at another time than in the job, because all messages of a trace have a
+    /// separate stream. In the job, the stream of the send had computations of its rank or of the receiver, or
+    /// differed from that of other sends.
     pub freed: u64,
 }
 
-/// Most dependencies of a rank. Deviation: the format has no limit; as many take 1 GB here.
+/// Maximum number of dependencies of a rank. Deviation: the format has no limit; this many take 1 GB here.
 const MAX_DEPENDENCIES: usize = 50_000_000;
 
 /// Traces of a job.
@@ -42,7 +43,7 @@ pub struct Traces<'a> {
     sending: Option<u8>,
 }
 
-/// Returns `duration_micros` of a computation, in which 0 is 1 ns, and whether it is rounded.
+/// Returns `duration_micros` of a computation, where 0 means 1 ns, and whether the time was rounded.
 fn duration(time: Span) -> (u64, bool) {
     const MICRO: u64 = 1_000_000;
     let ps = time.as_ps();
@@ -66,21 +67,22 @@ impl<'a> Traces<'a> {
         Self { graph, computing, sending }
     }
 
-    /// Returns whether a send has another stream in a trace, so that it may leave at another time.
+    /// Returns `true` if a send has another stream in a trace, so that it may leave at another time.
     fn is_freed(&self, from: u32, to: u32, cpu: u8) -> bool {
         let computes = |rank: u32| self.computing[rank as usize].contains(&cpu);
         computes(from) || computes(to) || self.sending != Some(cpu)
     }
 
-    /// Returns the trace of a rank. Ids of nodes are numbers of operations. Operations that only join others ([`JOINS`]) have no
-    /// node: what waits for them depends on what they wait for, since ASTRA-sim starts a node behind one without time only at the
-    /// rank's next event. The format has whole microseconds, and 1 ns: `rounds` rounds the times of other computations to the nearest
-    /// of them.
+    /// Returns the trace of a rank. Ids of nodes are numbers of operations. Operations that only join others
+    /// ([`JOINS`]) have no node. Operations that wait for a join depend directly on the operations for which
+    /// the join waits, since ASTRA-sim starts a node behind one without time only at the rank's next event. The
+    /// format has whole microseconds, and 1 ns: with `rounds`, the times of other computations are rounded to
+    /// the nearest of these values.
     ///
     /// # Errors
-    /// If the format cannot express an operation: dependencies on a start, receives from any rank, messages of 0 bytes or of another
-    /// NIC than the first one, computations on other streams than the first two, and, without `rounds`, computations of other times;
-    /// or if there are too many dependencies.
+    /// If the format cannot express an operation: dependencies on a start, receives from any rank, messages of
+    /// 0 bytes or of a NIC other than the first one, computations on streams other than the first two, and,
+    /// without `rounds`, computations of other times. If there are too many dependencies.
     pub fn write(&self, rank: u32, rounds: bool) -> Result<Written, ChakraError> {
         let program = self.graph.program(rank);
         let mut dependencies = dependencies(program).map_err(|op| {
@@ -165,15 +167,16 @@ impl<'a> Traces<'a> {
     }
 }
 
-/// Returns whether an operation only joins others.
+/// Returns `true` if an operation only joins others.
 fn is_join(of: &Op) -> bool {
     of.cpu == JOINS && matches!(of.action, Action::Compute { time: Span::ZERO })
 }
 
-/// Returns the operations, other than joins, whose ends each operation waits for, directly or through joins, ascending.
+/// Returns the operations for whose ends each operation waits, directly or through joins, in ascending order
+/// without joins.
 ///
 /// # Errors
-/// There are more than [`MAX_DEPENDENCIES`], first at this operation.
+/// The first operation at which there are more than [`MAX_DEPENDENCIES`].
 fn dependencies(program: &Program) -> Result<Vec<Vec<u64>>, u32> {
     let ops = program.len();
     let mut waits = vec![0u32; ops];

@@ -1,10 +1,10 @@
 //! InfraGraph (Keysight's package `infragraph`, schema 2.4 to 3.1): devices of components, instances of devices, and
 //! edges between components of instances, as YAML or JSON.
 //!
-//! A device with an `xpu` or a `nic`, itself or in a device within it, is a server; every other device is a switch.
-//! Each component of a server that an edge of the infrastructure connects is a host. Hosts are numbered by instance,
-//! index of the instance, and component, in the order of the file. A switch is one node. Edges within devices are
-//! left out.
+//! A device that contains an `xpu` or a `nic`, directly or in an inner device, is a server; every other device
+//! is a switch. Each component of a server that an edge of the infrastructure connects is a host. Hosts are
+//! numbered by instance, index of the instance, and component, in the order of the file. A switch is one node.
+//! Edges within devices are left out.
 
 mod schema;
 
@@ -18,15 +18,15 @@ use super::graph::{End, Graph, GraphLink, MAX_LINKS};
 use super::text::{ImportError, wrong};
 use schema::{Choice, Component, Device, Endpoint, Infrastructure, Link, Scheme};
 
-/// Largest depth of devices within devices. Deviation: the schema has no limit; its blueprints have depth 3.
+/// Maximum depth of devices within devices. Deviation: the schema has no limit; its blueprints have depth 3.
 const MAX_DEPTH: usize = 16;
-/// Most edges with those that repeat others. Rationale: a second or two.
+/// Maximum number of edges, repeated ones included. Rationale: one or two seconds of reading.
 const MAX_EDGES: u64 = 4 * MAX_LINKS;
 
 /// Reads a topology.
 ///
 /// # Errors
-/// With line and remedy.
+/// An error with line and remedy.
 pub fn parse_topology(text: &str) -> Result<Graph, ImportError> {
     let options = serde_saphyr::options! {
         with_snippet: false,
@@ -44,17 +44,17 @@ pub fn parse_topology(text: &str) -> Result<Graph, ImportError> {
 /// A component of an instance.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
 struct Place {
-    /// Place of the instance in the file.
+    /// Index of the instance in the file.
     instance: usize,
     /// Index of the instance.
     index: u32,
-    /// Place and index of the component, from the outermost device inwards.
+    /// Position and index of the component, from the outermost device inwards.
     path: Vec<(usize, u32)>,
 }
 
 struct Reader<'a> {
     infrastructure: &'a Infrastructure,
-    /// Places of the instances in the file, by name.
+    /// Indices of the instances in the file, by name.
     instances: BTreeMap<&'a str, usize>,
     devices: BTreeMap<&'a str, Known<'a>>,
     links: BTreeMap<&'a str, &'a Link>,
@@ -64,7 +64,7 @@ struct Reader<'a> {
 struct Known<'a> {
     device: &'a Device,
     is_server: bool,
-    /// Places of its components, by name; the first one counts.
+    /// Positions of its components, by name; the first one counts.
     components: BTreeMap<&'a str, usize>,
 }
 
@@ -140,10 +140,11 @@ impl<'a> Reader<'a> {
         Ok(graph)
     }
 
-    /// Returns the edges between components, each once as in InfraGraph's own graph, with their order and link.
+    /// Returns the edges between components, each once as in InfraGraph's own graph, with their position in the
+    /// file and their link.
     fn edges(&self) -> Result<Edges<'a>, ImportError> {
         let mut edges = BTreeMap::new();
-        // Edges with those that repeat others, and components that endpoints name.
+        // Number of edges, repeated ones included, and of components that endpoints name.
         let (mut all, mut named) = (0, 0);
         for edge in &self.infrastructure.edges {
             let line = line_of(&edge.link);
@@ -201,7 +202,8 @@ impl<'a> Reader<'a> {
         Ok(edges)
     }
 
-    /// Returns the components of an endpoint, in InfraGraph's order. Adds the number of places that were made on the way to `named`.
+    /// Returns the components of an endpoint, in InfraGraph's order. Adds the number of places created in the
+    /// process to `named`.
     fn places(&self, endpoint: &Endpoint, named: &mut u64) -> Result<Vec<Place>, ImportError> {
         let line = line_of(&endpoint.instance);
         let (name, slice) = name_and_slice(line, &endpoint.instance.value)?;
@@ -244,7 +246,7 @@ impl<'a> Reader<'a> {
                 _ => ended = true,
             }
         }
-        // An edge with one endpoint of many components and another of few has few pairs only.
+        // An edge between an endpoint with many components and one with few has only few pairs.
         *named += most as u64;
         if *named > 2 * MAX_EDGES {
             let message = format!(
@@ -271,14 +273,15 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// Returns things by name.
+/// Returns elements by name.
 fn named<'a, T>(
     what: &str,
     things: impl Iterator<Item = (&'a Spanned<String>, &'a T)>,
 ) -> Result<BTreeMap<&'a str, &'a T>, ImportError> {
     let mut found = BTreeMap::new();
     for (name, thing) in things {
-        // Names of switches in scenarios and results; an instance's has a point and an index behind it.
+        // These become names of switches in scenarios and results; an instance's name gets a point and an index
+        // appended.
         let allowed = |c: char| c.is_ascii_alphanumeric() || "-_ ".contains(c);
         let (line, text) = (line_of(name), &name.value);
         if text.trim() != text || !(1..=50).contains(&text.len()) || !text.chars().all(allowed) {
@@ -292,21 +295,21 @@ fn named<'a, T>(
     Ok(found)
 }
 
-/// What is known of a device.
+/// The known properties of a device.
 #[derive(Clone, Copy)]
 struct Kind {
-    /// Whether it, or a device within it, has an `xpu` or a `nic`.
+    /// Whether the device, or a device within it, has an `xpu` or a `nic`.
     is_server: bool,
-    /// Most devices within each other, itself included.
+    /// Largest number of nested devices, the device itself included.
     depth: usize,
 }
 
-/// Finds the kinds of devices, each of them once: components may name the same device many times.
+/// Finds the kind of each device once, since components may name the same device many times.
 struct Kinds<'a> {
     devices: &'a BTreeMap<&'a str, &'a Device>,
-    /// Kinds by name; `None` while those of the components are found.
+    /// Kinds by name; `None` while the kinds of the components are being found.
     known: BTreeMap<&'a str, Option<Kind>>,
-    /// Devices whose components were read.
+    /// Number of devices whose components were read.
     visits: usize,
 }
 
@@ -368,7 +371,7 @@ fn name_and_slice(line: usize, text: &str) -> Result<(&str, Option<&str>), Impor
     }
 }
 
-/// Returns the indices of a slice in Python's notation; without one, all.
+/// Returns the indices of a slice in Python's notation; without a slice, all indices.
 fn indices(
     line: usize,
     name: &str,

@@ -1,4 +1,4 @@
-//! The schema of InfraGraph, as far as it is read.
+//! The parts of InfraGraph's schema that are read.
 
 use serde::Deserialize;
 use serde::de::IgnoredAny;

@@ -1,4 +1,5 @@
-//! Two endpoints joined in virtual time by a network that can lose, duplicate, reorder and corrupt.
+//! Two endpoints in virtual time, joined by a network that can lose, duplicate, reorder and corrupt
+//! packets.
 #![allow(dead_code)] // each test binary uses its own part
 
 use std::cmp::Reverse;
@@ -41,11 +42,11 @@ pub struct Faults {
     pub corruption: u64,
     /// A switch removes the payload of data packets.
     pub trimming: u64,
-    /// Extra delay is uniform up to this, so packets overtake each other.
+    /// Maximum extra delay, uniformly distributed, so that packets overtake each other.
     pub reorder: Span,
 }
 
-/// One side: an endpoint and the record of its application.
+/// One side: an endpoint and the records of its application.
 pub struct Side {
     pub endpoint: Endpoint<AlgorithmConfig>,
     pub completions: Vec<Completion>,
@@ -64,13 +65,13 @@ pub struct Side {
     pub data_sent: u64,
     pub duplicates: u64,
     pub refused: u64,
-    /// Dropped behind a gap.
+    /// Packets dropped behind a gap.
     pub out_of_order: u64,
-    /// The refusals of its runtime.
+    /// Reason for which the application refuses a segment, if any.
     pub rejects: fn(&Segment) -> Option<RejectReason>,
-    /// Number of the peer's ops that it has room for.
+    /// Number of the peer's ops that the side has room for.
     pub room: usize,
-    /// Ops that the peer gave up.
+    /// Ops that the peer cancelled.
     pub cancelled: BTreeMap<u64, u32>,
 }
 
@@ -98,7 +99,7 @@ impl Side {
     }
 }
 
-/// The byte at `offset` of op `op` as side `owner` holds it.
+/// Returns the byte at `offset` of op `op`, as side `owner` holds it.
 pub fn byte(owner: usize, answer: bool, op: u64, offset: u64) -> u8 {
     let mixed = (op * 31 + offset).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
     (mixed as u8) ^ (owner as u8) ^ (u8::from(answer) << 7)
@@ -115,12 +116,12 @@ pub struct Pair {
     pub one_way: Span,
     /// Data packets, by side and number, that the network loses.
     pub lose: Vec<(usize, u64)>,
-    /// Packets, by side, that the peer does not take, as if it had no room for their op.
+    /// Returns `true` for packets that the peer does not accept, as if it had no room for their op.
     pub refuses: fn(usize, &Header) -> bool,
     pub random: Random,
     wire: BinaryHeap<Flight>,
     sent: u64,
-    /// Every packet as it left, for tests that check the order of packets.
+    /// Every packet in the order of departure, for tests that check this order.
     pub log: Vec<(Time, usize, Header)>,
 }
 
@@ -152,7 +153,7 @@ impl Pair {
         self.flush(side);
     }
 
-    /// Sends all packets that `side` may send and takes its completions.
+    /// Sends all packets that `side` may send, and collects its completions.
     pub fn flush(&mut self, side: usize) {
         while let Some(transmit) = self.sides[side].endpoint.poll_transmit(self.now) {
             self.put_on_wire(side, &transmit.header);
@@ -243,7 +244,7 @@ impl Pair {
         true
     }
 
-    /// Hands a datagram to `side` without letting it answer.
+    /// Passes a datagram to `side` without letting it answer.
     pub fn deliver(&mut self, to: usize, datagram: &[u8]) {
         let Ok((header, payload)) = apus_wire::open(datagram) else { return };
         let arrival = Arrival {
@@ -305,7 +306,7 @@ impl Pair {
         }
     }
 
-    /// Takes the next datagram off the wire, for tests that deliver in batches.
+    /// Removes the next datagram from the wire, for tests that deliver in batches.
     pub fn take_from_wire(&mut self) -> Option<(Time, usize, Vec<u8>)> {
         self.wire.pop().map(|Reverse((at, _, side, datagram))| (at, side, datagram))
     }

@@ -1,8 +1,9 @@
-//! The end of an engine that takes no new connections and ops ([`Host::drain`](crate::Host::drain)).
+//! The end of an engine that accepts no new connections and ops ([`Host::drain`](crate::Host::drain)).
 //!
-//! Each peer is asked at intervals to submit no more ops, and answers while none of its ops is outstanding. A connection closes
-//! once it was idle at two intervals in a row: no op of either side outstanding, no message left for the application, and no
-//! receiver of the application busy. Two, since the application may be about to answer the last message.
+//! At intervals, the engine asks each peer to submit no more ops. A peer answers when none of its ops is outstanding. A
+//! connection closes after it was idle at two checks in a row: no op of either side outstanding, no message left for
+//! the application, and no receiver of the application busy. One check is not enough, because the application may be
+//! about to answer the last message.
 
 use apus_units::Time;
 
@@ -11,28 +12,28 @@ use crate::engine::op_table::OpTable;
 use crate::error::ConnectError;
 use crate::session::SessionId;
 
-/// Number of intervals in a row at which a connection must be idle before it closes.
+/// Number of consecutive checks at which a connection must be idle before it closes.
 const IDLE_INTERVALS: u8 = 2;
 
-/// An engine that drains.
+/// The drain of an engine.
 pub(super) struct Draining {
     /// When connections are checked next.
     next_at: Time,
-    /// The waits for the end of all connections.
+    /// Application waits for the end of all connections.
     done: Vec<oneshot::Sender<()>>,
 }
 
-/// How a connection drains.
+/// The drain of one connection.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct DrainState {
     /// Whether the peer has answered since the last check.
     peer_idle: bool,
-    /// Number of checks in a row at which the connection was idle.
+    /// Number of consecutive checks at which the connection was idle.
     idle: u8,
 }
 
 impl Connection {
-    /// Checks a connected connection; returns whether it has drained.
+    /// Checks a connection that is connected. Returns `true` if it has drained.
     fn check_drained(&mut self) -> bool {
         let Some(state) = self.state() else { return false };
         let busy = self.inbox.as_ref().is_some_and(Inbox::is_busy);
@@ -45,7 +46,7 @@ impl Connection {
 }
 
 impl Connections {
-    /// Takes no new connections and ops from now on. Reports by `done` when every connection has ended.
+    /// Accepts no new connections and ops from now on. Reports through `done` when every connection has ended.
     pub(in crate::engine) fn begin_drain(
         &mut self,
         now: Time,
@@ -74,12 +75,12 @@ impl Connections {
         }
     }
 
-    /// Returns when connections are to be checked.
+    /// Returns when connections are checked next.
     pub(super) fn next_drain(&self) -> Time {
         self.draining.as_ref().map_or(Time::MAX, |draining| draining.next_at)
     }
 
-    /// Closes connections that have drained, and asks the peers of all others.
+    /// Closes connections that have drained, and asks the peers of all other connections.
     pub(in crate::engine) fn handle_drain(&mut self, now: Time, ops: &mut OpTable) {
         if now < self.next_drain() {
             return;
@@ -101,14 +102,14 @@ impl Connections {
         draining.next_at = if empty { Time::MAX } else { now + retry };
         if empty && !draining.done.is_empty() {
             for done in draining.done.drain(..) {
-                // The wait may have been given up.
+                // The application may have given up its wait.
                 let _ = done.send(());
             }
             self.log.drained();
         }
     }
 
-    /// The peer takes no new ops: answers if none is outstanding.
+    /// Handles the peer's notice that it accepts no new ops. Answers if no op of this side is outstanding.
     pub(super) fn on_peer_draining(&mut self, session: SessionId) {
         let Some(state) = self.get(session).and_then(Connection::state) else { return };
         state.set_peer_draining();
@@ -117,7 +118,7 @@ impl Connections {
         }
     }
 
-    /// The peer has no outstanding op.
+    /// Handles the peer's answer that it has no outstanding op.
     pub(super) fn on_peer_idle(&mut self, session: SessionId) {
         if let Some(connection) = self.get_mut(session) {
             connection.drain.peer_idle = true;

@@ -1,8 +1,9 @@
-//! The connections of an engine: sessions with their flows, as they open and end.
+//! The connections of an engine: sessions with their flows, from the handshake to the end.
 //!
-//! `open`, `probes`, `drain`, `report`, `spread` and `record` hold further methods of [`Connections`]: handshakes, probes of paths, the end of all
-//! connections, and metrics. `path` is the search for
-//! the MTU of a path, `ports` the source ports of a connection, `reach` the probes of an address that does not answer, and `siblings` the other engines of the host.
+//! The modules `open` (handshakes), `probes` (probes of paths), `drain` (end of all connections), `report` (metrics),
+//! `spread` (source ports) and `record` (qlog) add methods to [`Connections`]. The others have types of their own:
+//! `path` the search for the MTU of a path, `ports` the source ports of a connection, `reach` the probes of an address
+//! that does not answer, `siblings` the other engines of the host, and `uses` the quotas of peers.
 
 mod drain;
 mod open;
@@ -57,44 +58,44 @@ struct Connection {
     peer: Peer,
     /// Whether the kernel can segment bursts to this peer.
     segmentation: bool,
-    /// The maximum length of an IP packet that algorithms were told, in bytes.
+    /// Maximum length of an IP packet in bytes, as the algorithms know it.
     mtu: u32,
     flows: Vec<FlowId>,
     /// The traffic class of each flow.
     classes: Vec<u8>,
-    /// Its source ports, if it or its peer uses several.
+    /// Source ports of this side, if this side or the peer uses several.
     ports: Option<Box<Ports>>,
-    /// Why it has one source port, if nothing else is in the way.
+    /// Reason why this side sends from one source port, as far as the offers of both hosts determine it.
     one_port: Option<OnePort>,
-    /// Its progress.
+    /// Progress of the connection.
     stage: Stage,
-    /// Its messages, while it is connected.
+    /// Messages of the peer, while the connection is connected.
     inbox: Option<Inbox>,
-    /// Set when it is to close after its last op: the waits for that.
+    /// Set if the connection closes after its last op: the application's waits for the close.
     closing: Option<Vec<oneshot::Sender<()>>>,
     drain: DrainState,
-    /// Its number within the engine, which no other connection has.
+    /// Number of the connection, unique within the engine.
     number: u64,
-    /// When it was connected.
+    /// When the connection was connected.
     since: Time,
-    /// Whether its peer is listed in metrics.
+    /// Whether metrics list the peer.
     peer_listed: bool,
-    /// Whether the peer opened it.
+    /// Whether the peer opened the connection.
     by_peer: bool,
-    /// The ops that it may have, if a peer with a key of its own opened it.
+    /// Share of the peer's op quota, if a peer with a key of its own opened the connection.
     _held: Option<HeldOps>,
     record: Option<Box<Record>>,
 }
 
-/// The progress of a connection.
+/// Progress of a connection.
 enum Stage {
-    /// This side opens it.
+    /// This side opens the connection.
     Opening { question: Question, probes: ReachProbes },
-    /// The peer opens it.
+    /// The peer opens the connection.
     Incoming { slot: BacklogSlot },
-    /// It is connected.
+    /// The connection is connected.
     Connected { state: Arc<ConnectionState>, path: PathSearch },
-    /// It has failed to open; nobody waits for it.
+    /// The connection has failed to open, and no caller waits for it.
     Ended,
 }
 
@@ -113,7 +114,7 @@ impl Connection {
         }
     }
 
-    /// Ends the opening of the connection, if this side opens it.
+    /// Ends the opening of the connection, if this side opens it. Returns the request and the probes.
     fn take_opening(&mut self) -> Option<(Question, ReachProbes)> {
         match std::mem::replace(&mut self.stage, Stage::Ended) {
             Stage::Opening { question, probes } => Some((question, probes)),
@@ -133,7 +134,7 @@ pub(super) struct Owner {
     pub(super) index: usize,
 }
 
-/// How packets of a flow are sent.
+/// Destination and options for the packets of a flow.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Route {
     pub(super) session: SessionId,
@@ -151,27 +152,27 @@ pub(super) struct Connections {
     mailbox: Arc<Mailbox>,
     siblings: Siblings,
     backlog: Backlog,
-    /// By [`SessionId::index`]; the last slot is in use. Boxed, since most slots may be empty.
+    /// Connections by [`SessionId::index`]; the last slot is in use. Boxed, since most slots may be empty.
     table: Vec<Option<Box<Connection>>>,
-    /// By flow number.
+    /// Owner of each flow, by flow number.
     owners: Vec<Option<Owner>>,
-    /// When a probe of a path or of an address is due.
+    /// When the next probe of a path or an address is due.
     next_probe: Time,
-    /// When the next dropped handshake may be noted.
+    /// Earliest time of the next note on a dropped handshake.
     next_note: Time,
     pub(super) log: Log,
     draining: Option<Draining>,
-    /// Number of connections so far.
+    /// Number of connections opened so far.
     count: u64,
     /// Counters by peer, for metrics.
     peers: Peers,
-    /// What peers with keys of their own occupy.
+    /// Resources that peers with keys of their own occupy.
     uses: Uses,
     /// Number of connections that are recorded.
     records: u32,
     /// Number of connections that use several ports.
     spreads: u32,
-    /// The path policy of flows that have one port here and several at the peer.
+    /// Path policy of flows that have one port on this side and several at the peer.
     one_path: BuiltInPath,
 }
 
@@ -218,7 +219,8 @@ impl Connections {
         inboxes.map(Inbox::partial).sum()
     }
 
-    /// Returns the bytes of messages that the application has not taken, of the peer with a key of its own that has most of them.
+    /// Returns the largest number of bytes of messages that the application has not taken, over the peers with keys of
+    /// their own.
     #[cfg(any(test, feature = "worlds"))]
     pub(super) fn queued_by_key(&self) -> u64 {
         let states = self.table.iter().flatten().filter_map(|connection| connection.state());
@@ -243,7 +245,7 @@ impl Connections {
         self.owners.get(flow.index()).copied().flatten()
     }
 
-    /// Returns how packets of a flow are sent.
+    /// Returns destination and options for the packets of a flow.
     #[inline]
     pub(super) fn route(&self, flow: FlowId) -> Option<Route> {
         let Owner { session, index } = self.owner(flow)?;
@@ -257,30 +259,30 @@ impl Connections {
         self.get(session).map(|connection| connection.peer)
     }
 
-    /// Returns the peer of a session that is connected, as regions know it.
+    /// Returns the peer of a connected session, in the form that regions check.
     pub(super) fn caller(&self, session: SessionId) -> Option<Caller> {
         let who = &self.get(session)?.state()?.who;
         Some(Caller { connection: who.connection, key: who.key })
     }
 
-    /// Returns the flows of a session; none if it has ended.
+    /// Returns the flows of a session; empty if the session has ended.
     pub(super) fn flows(&self, session: SessionId) -> &[FlowId] {
         self.get(session).map_or(&[], |connection| &connection.flows)
     }
 
-    /// Returns the messages of a session that is connected.
+    /// Returns the inbox of a connected session.
     #[inline]
     pub(super) fn inbox(&mut self, session: SessionId) -> Option<&mut Inbox> {
         self.get_mut(session)?.inbox.as_mut()
     }
 
-    /// Returns when a timer of the sessions or a probe is due.
+    /// Returns when the next timer is due: of the sessions, a probe, the log or the drain.
     pub(super) fn next_timeout(&self) -> Time {
         let sessions = self.sessions.next_timeout().unwrap_or(Time::MAX);
         sessions.min(self.next_probe).min(self.log.next_timeout()).min(self.next_drain())
     }
 
-    /// Stops sending bursts to a peer for which the kernel cannot segment them.
+    /// Stops sending bursts to a peer to which the kernel cannot send segmented bursts.
     pub(super) fn disable_segmentation(&mut self, peer: Peer) {
         let beside = |c: &Connection| c.peer.address.ip() == peer.address.ip();
         let same =
@@ -331,7 +333,7 @@ impl Connections {
         self.table[session.index()] = Some(Box::new(connection));
     }
 
-    /// Closes a connection once its ops have ended, and reports that by `closed`.
+    /// Makes a connection close after its ops have ended, and reports the close through `closed`.
     pub(super) fn begin_close(
         &mut self,
         session: SessionId,
@@ -344,7 +346,7 @@ impl Connections {
         }
     }
 
-    /// Returns `true` if a connection is to close and its ops have ended.
+    /// Returns `true` if a connection is waiting to close and its ops have ended.
     pub(super) fn can_close(&self, session: SessionId, ops: &OpTable) -> bool {
         self.get(session).is_some_and(|c| c.closing.is_some() && ops.are_idle(&c.flows))
     }
@@ -356,14 +358,14 @@ impl Connections {
     }
 
     /// Closes all sessions and ends their connections with [`End::Stopped`]. The connections stay in the table, so that
-    /// the peers can be told.
+    /// the engine can still notify the peers.
     pub(super) fn stop(&mut self, now: Time, ops: &mut OpTable) {
         let sessions: Vec<SessionId> = self.table.iter().flatten().map(|c| c.session).collect();
         for session in sessions {
             self.end(now, session, End::Stopped, ops);
             self.sessions.close(now, session);
             let Some(connection) = self.get_mut(session) else { continue };
-            // Dropping the requests ends the waits for them.
+            // Dropping the requests ends the application's waits.
             connection.closing = None;
             connection.take_opening();
             if connection.state().is_some() {
@@ -373,7 +375,7 @@ impl Connections {
         }
     }
 
-    /// Ends a connection for its application, with all its ops. Its entry stays.
+    /// Ends a connection for its application, together with all its ops. Its entry in the table remains.
     fn end(&mut self, now: Time, session: SessionId, end: End, ops: &mut OpTable) {
         let Some(connection) = self.get_mut(session) else { return };
         if let Some(state) = connection.state() {
@@ -394,7 +396,7 @@ impl Connections {
         ops.end_flows(now, &connection.flows);
     }
 
-    /// Removes a connection, and ends it for its application.
+    /// Ends a connection for its application and removes it from the table.
     pub(super) fn remove(&mut self, now: Time, session: SessionId, end: End, ops: &mut OpTable) {
         if self.get(session).is_none() {
             return;
@@ -418,7 +420,7 @@ impl Connections {
             ops.release_flows(now, &connection.flows);
         }
         for closed in connection.closing.into_iter().flatten() {
-            // The wait may have been given up.
+            // The application may have given up its wait.
             let _ = closed.send(());
         }
     }
@@ -428,7 +430,7 @@ impl Connections {
         connections.fetch_add(change as u64, Ordering::Relaxed); // wraps for -1
     }
 
-    /// Replaces the ring of keys. Connections under keys that the new ring lacks end.
+    /// Replaces the key ring. Ends connections under keys that the new ring lacks.
     pub(super) fn set_keys<N: Network>(
         &mut self,
         now: Time,
@@ -436,7 +438,7 @@ impl Connections {
         ops: &mut OpTable,
         network: &N,
     ) {
-        // `Host` has checked that the mode is the same.
+        // `Host` has checked that the mode is unchanged.
         self.log.keys_set(&keys);
         if self.sessions.set_keys(now, keys).is_ok() {
             while let Some(event) = self.sessions.poll_event() {
@@ -474,8 +476,8 @@ impl Connections {
         }
     }
 
-    /// Handles a datagram that the sessions dropped: tells other engines of the host about handshakes that are theirs,
-    /// and notes dropped handshakes for the application.
+    /// Handles a datagram that the sessions dropped. If it is a handshake that may belong to another engine of the
+    /// host, informs that engine. Notes other dropped handshakes for the application.
     #[cold]
     pub(super) fn on_dropped(&mut self, now: Time, from: SocketAddr, why: Dropped) {
         self.log.dropped(now, why);
@@ -494,7 +496,7 @@ impl Connections {
         }
     }
 
-    /// An op of the peer was refused.
+    /// Records that an op of the peer was refused.
     #[cold]
     pub(super) fn on_op_refused(
         &mut self,
@@ -528,7 +530,7 @@ impl Connections {
         }
     }
 
-    /// Gives up a connection to `peer` that is being opened, if `wanted` accepts its request; returns the request.
+    /// Removes a connection to `peer` that is being opened, if `wanted` accepts its request. Returns the request.
     fn take_request(
         &mut self,
         now: Time,
@@ -545,7 +547,7 @@ impl Connections {
         opening.map(|(question, _)| question.into_request())
     }
 
-    /// Ends all connections after a panic, without the transport, whose state may be inconsistent.
+    /// Ends all connections after a panic. Does not use the transport, whose state may be inconsistent.
     #[cold]
     pub(super) fn fail(&mut self) {
         for connection in std::mem::take(&mut self.table).into_iter().flatten() {
@@ -565,14 +567,14 @@ impl Connections {
         }
     }
 
-    /// Records that all connections ended by a failure of their engine.
+    /// Records that the failure of the engine has ended all connections.
     pub(super) fn set_failed(&self) {
         for state in self.table.iter().flatten().filter_map(|c| c.state()) {
             state.set_ended(End::EngineFailed);
         }
     }
 
-    /// Closes all sessions, so that the peers can be told.
+    /// Closes all sessions, so that the engine can notify the peers.
     pub(super) fn close_sessions(&mut self, now: Time) {
         let sessions: Vec<SessionId> = self.sessions.all().map(|session| session.id).collect();
         for session in sessions {
@@ -589,7 +591,7 @@ impl Connections {
 /// The flows of a connection that opens.
 struct Flows {
     ids: Vec<FlowId>,
-    /// The traffic class of each.
+    /// Traffic class of each flow.
     classes: Vec<u8>,
 }
 

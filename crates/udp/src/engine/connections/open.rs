@@ -1,4 +1,4 @@
-//! How connections open: requests of applications, handshakes of peers, and the reasons of those that fail.
+//! The opening of connections: requests of applications, handshakes of peers, and the reasons of failed handshakes.
 
 use std::sync::Arc;
 
@@ -27,14 +27,16 @@ use crate::session::{
     ConnectError as NoSession, End as SessionEnd, KeyId, Peer, PeerKey, Principal, SessionId, Told,
 };
 
-/// Bits of a connection's number within its engine, in its number within the host.
+/// Number of bits for a connection's number within its engine; the bits above them, in its number within the host,
+/// identify the engine.
 const ENGINE_SHIFT: u32 = 56;
 
-/// Maximum number of flows that are set aside in search of numbers that a hello can name; a connection that needs more is not opened.
-/// deviation: no source; a connection has at most as many flows (`max_flows`), so that the search costs about as much as opening one.
+/// Maximum number of flows that are set aside in the search for flow numbers that a hello can express. A connection
+/// that needs more is not opened. deviation: no source; a connection has at most as many flows (`max_flows`), so the
+/// search costs about as much as opening one.
 const MAX_ASIDE: usize = 1024;
 
-/// A session that a peer requests.
+/// A session that a peer has requested.
 pub(super) struct Requested<'a> {
     pub(super) session: SessionId,
     pub(super) from: Peer,
@@ -56,7 +58,7 @@ impl Connections {
             Ok(begun) => begun,
             Err(error) => {
                 self.log.not_opened(now, request.peer, &error);
-                // The wait may have been given up.
+                // The application may have given up its wait.
                 let _ = request.reply.send(Err(error));
                 return;
             }
@@ -105,7 +107,7 @@ impl Connections {
         }
     }
 
-    /// Checks a request; returns the key to prove.
+    /// Checks a request. Returns the key that this host must prove.
     fn check(&self, request: &ConnectRequest) -> Result<KeyId, ConnectError> {
         let (flows, max) = (request.classes.len(), self.config.max_flows);
         if !(1..=max as usize).contains(&flows) {
@@ -131,9 +133,10 @@ impl Connections {
         }
     }
 
-    /// Opens the flows of a connection over a path of this MTU; returns them with the hello that names them. The numbers of closed
-    /// flows are used again, and may be too scattered for a hello. They are then kept aside until others were found. Returns `None` if
-    /// there are too many of them.
+    /// Opens the flows of a connection over a path of this MTU. Returns the flows, and the hello that names them.
+    ///
+    /// The transport reuses the numbers of closed flows. If these numbers are too scattered for a hello, they are set
+    /// aside until others have been found. Returns `None` if too many must be set aside.
     fn open_flows(
         &self,
         now: Time,
@@ -152,13 +155,14 @@ impl Connections {
                 break None;
             }
         };
-        // The last one that is released is the next one that is used: their numbers are then in order.
+        // The transport reuses the number that was released last first. Releasing in descending order therefore keeps
+        // the numbers in order.
         aside.sort_unstable_by(|a, b| b.cmp(a));
         aside.into_iter().for_each(|flow| endpoint.release(now, flow));
         opened
     }
 
-    /// Opens flows of any numbers.
+    /// Opens flows with any numbers.
     fn open_any(&self, classes: Vec<u8>, mtu: u32, endpoint: &mut Endpoint) -> Flows {
         let line_rate = self.config.line_rate;
         let info = FlowInfo { line_rate, ..full_packets(mtu, self.header_bytes()) };
@@ -173,7 +177,8 @@ impl Connections {
 
     fn hello(&self, flows: &Flows) -> Hello {
         Hello {
-            // What this host takes: what its kernel knows of the path back expires, and says nothing of the path here.
+            // The MTU that this host accepts. The kernel's MTU is not used: it describes the path to the peer, not the
+            // path to this host, and it expires.
             max_mtu: self.config.max_mtu.min(u32::from(u16::MAX)) as u16,
             max_ops: self.config.max_ops,
             max_message: self.config.max_message,
@@ -234,7 +239,7 @@ impl Connections {
             Some(who) => {
                 let Config { max_ops, max_flows, quota_ops, .. } = *self.config;
                 let limit = KeyLimit::new(quota_ops, 4 * u64::from(max_flows) * u64::from(max_ops));
-                // What this side takes, whatever the peer says that it takes itself.
+                // Use the limit of this side, whatever limit the peer states for itself.
                 let ops = hello.flows.len() as u64 * u64::from(max_ops);
                 let Some(held) = self.uses.hold(who, ops, limit) else {
                     let KeyLimit { of_key, of_unlisted } = limit;
@@ -267,7 +272,7 @@ impl Connections {
         }
     }
 
-    /// Checks the hello of a peer that requests a connection; returns what is wrong.
+    /// Checks the hello of a peer that requests a connection. Returns an error that describes the fault.
     fn admit(&self, hello: &[u8]) -> Result<Hello, &'static str> {
         let hello = Hello::decode(hello).map_err(|_| "its hello is none of this version")?;
         if hello.flows.len() > self.config.max_flows as usize {
@@ -276,7 +281,7 @@ impl Connections {
         Ok(hello)
     }
 
-    /// Connects a session whose handshake is complete; `hello` is what the peer said.
+    /// Connects a session whose handshake is complete. `hello` is the hello of the peer.
     pub(super) fn on_connected<N: Network>(
         &mut self,
         now: Time,
@@ -323,7 +328,8 @@ impl Connections {
             if let Some(qlog) = self.config.qlog.clone() {
                 self.begin_record(now, session, &qlog);
             }
-            // An application's end that is not taken is dropped, which closes the connection.
+            // If the application does not take its end of the connection, the end is dropped, which closes the
+            // connection.
             match stage {
                 Stage::Opening { question, .. } => question.answer(Ok(opened)),
                 Stage::Incoming { slot } => self.backlog.put(opened, slot),
@@ -332,7 +338,7 @@ impl Connections {
         }
     }
 
-    /// Marks a connection as connected; returns the application's end of it and its previous stage.
+    /// Marks a connection as connected. Returns the application's end of the connection, and its previous stage.
     fn set_connected(
         &mut self,
         now: Time,
@@ -355,7 +361,8 @@ impl Connections {
         let (peer, flows) = (connection.peer.address, connection.flows.len());
         let engine = Arc::clone(&mailbox.status);
         let state = Arc::new(ConnectionState::new(session, peer, who, engine, limits, flows, used));
-        // Room in this channel is reserved before; a bounded channel would allocate all of it at once.
+        // The inbox reserves room before it sends on this channel. A bounded channel would allocate its full capacity
+        // at once.
         let (sender, messages) = async_channel::unbounded();
         let limits = InboxLimits {
             max_message: config.max_message,
@@ -373,7 +380,7 @@ impl Connections {
         Some((Opened { state, messages, mailbox }, before))
     }
 
-    /// Removes the connection of a session that the peer has refused, and said why.
+    /// Removes the connection of a session that the peer has refused with a reason.
     pub(super) fn on_refused(
         &mut self,
         now: Time,
@@ -395,7 +402,7 @@ impl Connections {
         self.remove(now, session, End::Silent, ops);
     }
 
-    /// Removes the connection of a session that has ended, or that was never connected.
+    /// Removes the connection of a session that has ended or was never connected.
     pub(super) fn on_ended(
         &mut self,
         now: Time,

@@ -1,5 +1,5 @@
-//! The search for the MTU of a path by probes (RFC 8899). It begins from the kernel's value and does not trust it, because
-//! some routers drop long packets silently, and because it expires.
+//! The search for the MTU of a path by probes (RFC 8899). The search starts from the kernel's value but does not trust
+//! it: some routers drop long packets silently, and the value expires.
 
 use apus_cc::{FlowInfo, PacketSizeEvent};
 use apus_units::{Bytes, Span, Time};
@@ -9,11 +9,11 @@ use crate::config::wire_bytes_of;
 
 /// Length in bytes of a packet that every path carries. Source: RFC 8899 §5.1.2, BASE_PLPMTU for IPv6.
 pub(super) const BASE: u32 = 1280;
-/// Maximum number of unanswered probes of one length, which then counts as too long. Source: RFC 8899 §5.1.2,
-/// MAX_PROBES.
+/// Maximum number of unanswered probes of one length; after them, the length counts as too long. Source: RFC 8899
+/// §5.1.2, MAX_PROBES.
 const MAX_PROBES: u32 = 3;
-/// Resolution of the search in bytes: it ends when at most this much can be gained. deviation: RFC 8899 §5.3.2 leaves
-/// it open; 32 bytes are 2 % of the shortest packets.
+/// Resolution of the search in bytes. The search ends when at most this number of bytes can be gained. deviation: RFC
+/// 8899 §5.3.2 leaves it open; 32 bytes are 2 % of the shortest packets.
 const RESOLUTION: u32 = 32;
 /// Time after which longer packets are tried again. Source: RFC 8899 §5.1.1, PMTU_RAISE_TIMER: 600 s.
 const RAISE_AFTER: Span = Span::from_secs(600);
@@ -21,18 +21,18 @@ const RAISE_AFTER: Span = Span::from_secs(600);
 /// The search on one path. All lengths are those of an IP packet in bytes.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct PathSearch {
-    /// Packets of this length arrive.
+    /// Length of packets that are known to arrive.
     pub(super) confirmed: u32,
-    /// Longer packets do not arrive, or are not wanted.
+    /// Maximum length that may still arrive: longer packets do not arrive or are not allowed.
     max: u32,
-    /// The maximum that both hosts and the kernel allow.
+    /// Maximum length that both hosts and the kernel allow.
     limit: u32,
-    /// The maximum that both hosts allow.
+    /// Maximum length that both hosts allow.
     most: u32,
     probing: Option<Probing>,
-    /// When the search begins again.
+    /// When the search starts again.
     raise_at: Time,
-    /// Number of timeouts of the path's flows at the last check.
+    /// Number of timeouts of the connection's flows at the last check.
     timeouts: u64,
 }
 
@@ -42,25 +42,26 @@ struct Probing {
     length: u32,
     /// Number of probes sent.
     sent: u32,
-    /// When the next is due.
+    /// When the next probe is due.
     next_at: Time,
 }
 
 /// The next action of a search.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Step {
-    /// None before this time.
+    /// Do nothing before this time.
     Wait(Time),
     /// Send a probe of this length.
     Probe(u32),
-    /// Ask the kernel for its limit, which may have changed ([`PathSearch::raise`]).
+    /// Ask the kernel for its limit, which may have changed, and call [`PathSearch::raise`].
     Ask,
     /// Shorten packets to the confirmed length, which has shrunk.
     Shrink,
 }
 
 impl PathSearch {
-    /// Returns a search on a path of which the kernel allows packets of up to `kernel` bytes, and both hosts of up to `most`.
+    /// Returns a search on a path on which the kernel allows packets of up to `kernel` bytes, and both hosts of up to
+    /// `most`.
     pub(super) fn new(now: Time, kernel: u32, most: u32) -> Self {
         let limit = kernel.min(most);
         let confirmed = limit.min(BASE);
@@ -71,7 +72,7 @@ impl PathSearch {
         Self { confirmed, max: limit, limit, most, probing, raise_at, timeouts: 0 }
     }
 
-    /// Chooses the next length to probe: halfway to the maximum.
+    /// Chooses the next length to probe: halfway between the confirmed length and the maximum.
     fn choose(&mut self, now: Time) {
         let gap = self.max - self.confirmed;
         let length = self.confirmed + gap.div_ceil(2);
@@ -80,7 +81,7 @@ impl PathSearch {
         self.raise_at = if below { now + RAISE_AFTER } else { Time::MAX };
     }
 
-    /// Returns the action that is due at `now`; probes are repeated after `wait`.
+    /// Returns the action that is due at `now`. Probes are repeated after `wait`.
     pub(super) fn step(&mut self, now: Time, wait: Span) -> Step {
         let Some(Probing { length, sent, next_at }) = self.probing else {
             if self.raise_at > now {
@@ -98,7 +99,7 @@ impl PathSearch {
         self.max = length - 1;
         let shrunk = length <= self.confirmed;
         if shrunk {
-            // A black hole: packets of the confirmed length do not arrive any more (RFC 8899 §4.3).
+            // A black hole: packets of the confirmed length no longer arrive (RFC 8899 §4.3).
             self.confirmed = self.limit.min(BASE);
             self.max = self.max.max(self.confirmed);
         }
@@ -106,8 +107,8 @@ impl PathSearch {
         if shrunk { Step::Shrink } else { self.step(now, wait) }
     }
 
-    /// Handles the answer to a probe of `length` bytes. Returns whether longer packets may be sent now; `None` if the probe
-    /// was given up, or never sent.
+    /// Handles the answer to a probe of `length` bytes. Returns whether longer packets may be sent now, or `None` if
+    /// the probe was given up or never sent.
     pub(super) fn on_answer(&mut self, now: Time, length: u32) -> Option<bool> {
         if self.probing.is_none_or(|probing| probing.length != length) {
             return None;
@@ -119,7 +120,7 @@ impl PathSearch {
         Some(grown)
     }
 
-    /// Handles the number of timeouts of the path's flows: if it has grown, the confirmed length is probed again.
+    /// Handles the number of timeouts of the connection's flows. If it has grown, the confirmed length is probed again.
     pub(super) fn on_timeouts(&mut self, now: Time, timeouts: u64) {
         if timeouts > self.timeouts && self.probing.is_none() && self.confirmed > BASE {
             self.probing = Some(Probing { length: self.confirmed, sent: 0, next_at: now });
@@ -127,7 +128,7 @@ impl PathSearch {
         self.timeouts = timeouts;
     }
 
-    /// Tries longer packets again, up to what the kernel allows now.
+    /// Tries longer packets again, up to the kernel's current limit.
     pub(super) fn raise(&mut self, now: Time, kernel: u32) {
         self.limit = kernel.min(self.most).max(self.confirmed);
         self.max = self.limit;
@@ -144,24 +145,25 @@ impl PathSearch {
     }
 }
 
-/// Returns the payload of a full packet of `mtu` bytes: whole words, so that no packet of an op that begins at a word
-/// divides one.
+/// Returns the payload of a full packet of `mtu` bytes. It is a multiple of the word size, so that no packet divides a
+/// word of an op that starts at a word boundary.
 fn payload(mtu: u32, headers: u32) -> u32 {
     (mtu.saturating_sub(headers) / WORD_BYTES * WORD_BYTES).max(256)
 }
 
-/// Returns the length of full packets on a path of which the kernel's MTU is `mtu`, until probes confirm more.
+/// Returns the initial length of full packets on a path whose MTU is `mtu` according to the kernel. Probes may confirm
+/// more later.
 pub(super) fn first_mtu(mtu: u32) -> u32 {
     mtu.min(BASE)
 }
 
-/// Returns what algorithms are told when the length of full packets changes.
+/// Returns the event that informs algorithms about a changed length of full packets.
 pub(super) fn size_change(before: u32, now: u32, headers: u32) -> PacketSizeEvent {
     let (before, now) = (full_packets(before, headers), full_packets(now, headers));
     PacketSizeEvent { payload_before: before.payload, payload: now.payload, packet: now.packet }
 }
 
-/// Returns what algorithms are told of full packets of `mtu` bytes.
+/// Returns the information for algorithms about full packets of `mtu` bytes.
 pub(super) fn full_packets(mtu: u32, headers: u32) -> FlowInfo {
     FlowInfo {
         payload: Bytes::new(u64::from(payload(mtu, headers))),
@@ -193,7 +195,7 @@ mod tests {
             Config::new(([127, 0, 0, 1], 0).into(), KeyRing::insecure()).expect("valid");
         for algorithm in config.registry.algorithms() {
             config.set_algorithm(Some(algorithm.name), &[]).expect("defaults");
-            // The longest guard: a tag of 16 bytes, and numbers of 8.
+            // The longest guard: a tag of 16 bytes, and numbers of 8 bytes in total.
             let headers = crate::config::header_bytes(&config.algorithm, 24);
             let payload = full_packets(BASE, headers).payload.get();
             assert!(payload >= ATOMIC_BYTES as u64, "{}: {payload}", algorithm.name);
@@ -202,7 +204,7 @@ mod tests {
 
     const WAIT: Span = Span::from_ms(100);
 
-    /// Searches on a path that carries `takes` bytes; returns the result and the number of probes.
+    /// Searches on a path that carries `takes` bytes. Returns the result and the number of probes.
     fn search(path: &mut PathSearch, now: &mut Time, takes: u32) -> (u32, u32) {
         let mut probes = 0;
         loop {
@@ -259,7 +261,7 @@ mod tests {
         assert_eq!(search(&mut path, &mut now, 9000).0, 1500);
     }
 
-    /// What the kernel knows of a path expires, as does the detour that it learned it from.
+    /// The kernel's knowledge of a path expires, as does the detour that caused it.
     #[test]
     fn the_kernel_is_asked_again_after_ten_minutes() {
         let mut now = Time::ZERO;

@@ -1,4 +1,6 @@
-//! The source ports of this side of a connection: which of them the peer has confirmed, and which one each packet takes.
+//! The source ports of this side of a connection: which ports the peer has confirmed, and which port each packet uses.
+//!
+//! A port request asks the peer to accept packets from a port. The peer confirms the port by answering.
 
 use apus_cc::Ev;
 use apus_units::{Span, Time};
@@ -6,12 +8,13 @@ use apus_units::{Span, Time};
 use crate::session::Peer;
 use crate::spreading::{AckPath, Agreed};
 
-/// Number of requests to accept packets from a port that are repeated by themselves. Source: RFC 8899 §5.1.2, MAX_PROBES: a request
-/// is as long as full packets are. Further ones need a packet that would leave by the port.
+/// Maximum number of port requests that are sent without a packet that needs the port. Source: RFC 8899 §5.1.2,
+/// MAX_PROBES, since a request is as long as full packets. Further requests are sent only when a packet would use the
+/// port.
 const MAX_JOINS: u32 = 3;
 
-/// Maximum number of requests at a time, and the time between two such times: those of many ports together would fill the buffers of
-/// a path. deviation: no source; 48 Mb/s with packets of 1500 bytes, and 64 ms for 256 ports.
+/// Maximum number of port requests at a time, and the interval between such times: simultaneous requests for many ports
+/// would fill the buffers of a path. deviation: no source; 48 Mb/s with packets of 1500 bytes, and 64 ms for 256 ports.
 pub(super) const JOINS_AT_ONCE: u32 = 4;
 pub(super) const BETWEEN_JOINS: Span = Span::from_ms(1);
 
@@ -20,39 +23,40 @@ pub(super) const BETWEEN_JOINS: Span = Span::from_ms(1);
 pub(in crate::engine) struct Ports {
     pub(super) agreed: Agreed,
     ack_path: AckPath,
-    /// How long a port is used without an answer, and the longest time between requests for it.
+    /// Time for which a port is used without an answer, and the maximum interval between requests for it.
     keepalive: Span,
     ports: Box<[Port]>,
-    /// Numbers of the ports that packets leave by; the first port if it is empty.
+    /// Numbers of the usable ports. If there is none, packets use the first port.
     usable: Vec<u8>,
-    /// Whether a port is wanted.
+    /// Whether a port is to be requested.
     any_wanted: bool,
-    /// Whether none is left since the last one lost packets.
+    /// Whether no usable port has been left since the last one lost packets.
     lost_all: bool,
-    /// When all ports were asked for together.
+    /// When all unusable ports were last requested together.
     asked_all_at: Option<Time>,
-    /// Number of probes of the path's MTU, which leave by the usable ports in turn.
+    /// Number of probes of the path's MTU. The usable ports take turns in sending them.
     probes: usize,
 }
 
-/// A source port. Packets leave by it if the peer has confirmed it, or acknowledged a packet by it, within the last
-/// `session.keepalive`, and not while the last ones were lost: what a NAT or a firewall has forgotten, or a path that is cut, ends
-/// its use.
+/// A source port. It is usable if, within the last `session.keepalive`, the peer has confirmed it or acknowledged a
+/// packet sent from it, and while its latest packets were not lost. A port therefore becomes unusable if a NAT or a
+/// firewall has dropped its state, or if its path is cut.
 #[derive(Clone, Copy, Debug)]
 struct Port {
     usable: bool,
-    /// Whether only a request as long as full packets confirms it: it has not been confirmed, packets by it were lost, or they have
-    /// become longer. One that nothing was sent by for long needs a short request.
+    /// Whether only a request as long as full packets can confirm the port. This is the case if the port was never
+    /// confirmed, packets sent from it were lost, or full packets have become longer. If the port was only idle for
+    /// long, a short request is enough.
     unproven: bool,
-    /// When the peer was last heard by it.
+    /// When the peer last acknowledged a packet sent from the port, or confirmed the port.
     heard_at: Time,
-    /// When packets stopped leaving by it; they still leave by the first port if there is no other.
+    /// When the port became unusable. If no other port is usable, the first port still sends packets.
     left_at: Time,
-    /// Whether the peer is to be asked to confirm it.
+    /// Whether the port is to be requested.
     wanted: bool,
-    /// Whether a request has been sent that was not answered.
+    /// Whether a request is unanswered.
     asked: bool,
-    /// Number of unanswered requests since it was usable, and when the next may be sent.
+    /// Number of unanswered requests since the port was usable, and the earliest time of the next one.
     tries: u32,
     next_at: Time,
 }
@@ -77,35 +81,36 @@ impl Port {
         (self.wanted, self.tries, self.next_at) = (true, 0, now);
     }
 
-    /// Packets are not to leave by it; `unproven`: because they may not arrive.
+    /// Makes the port unusable. `unproven` says that packets sent from it may not arrive.
     fn leave(&mut self, now: Time, unproven: bool) {
         (self.usable, self.left_at) = (false, now);
         self.unproven |= unproven;
     }
 }
 
-/// Where a packet leaves.
+/// Source port of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Chosen {
-    /// The number of the port.
+    /// Number of the port.
     pub(super) port: u8,
-    /// The entropy value that names the port, if it is not the one that the policy has chosen.
+    /// Entropy value that names the port, if it is not the value that the policy has chosen.
     pub(super) replaced: Option<Ev>,
-    /// Whether a request has become due.
+    /// Whether a port request has become due.
     pub(super) due: bool,
 }
 
-/// Where an acknowledgement leaves.
+/// Source port of an acknowledgement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Back {
-    /// The number of the port; `None`: by the first port, and to the port of the peer that the packet came from.
+    /// Number of the port. `None` means the first port of this side, with the acknowledged packet's source port as the
+    /// destination.
     pub(super) port: Option<u8>,
-    /// Whether a request has become due.
+    /// Whether a port request has become due.
     pub(super) due: bool,
 }
 
 impl Ports {
-    /// Returns the ports of a connection that opens at `now`. All but the first are to be confirmed.
+    /// Returns the ports of a connection that opens at `now`. All ports except the first are to be confirmed.
     pub(super) fn new(now: Time, agreed: Agreed, ack_path: AckPath, keepalive: Span) -> Self {
         let mut ports: Box<[Port]> = vec![Port::confirmed(now); usize::from(agreed.own)].into();
         for port in ports.iter_mut().skip(1) {
@@ -127,8 +132,8 @@ impl Ports {
         }
     }
 
-    /// Returns the port for a packet with this entropy value, of which the policy knows the path by the value modulo the number of
-    /// ports.
+    /// Returns the port for a packet with this entropy value. For the policy, the value modulo the number of ports
+    /// identifies the path.
     #[inline]
     pub(super) fn choose(&mut self, now: Time, ev: Ev) -> Chosen {
         let number = (ev.index() % self.ports.len()) as u8; // there are 1 to 256 ports
@@ -138,8 +143,8 @@ impl Ports {
         self.choose_another(now, ev, number)
     }
 
-    /// As [`Ports::choose`], if the port is not usable: asks for it, and chooses among the others, each of which is looked at once
-    /// while it stays unusable.
+    /// As [`Ports::choose`], for a port that is not usable. Requests the port, and chooses another one. A port that
+    /// turns out to be unusable leaves the list, so it is checked only once.
     fn choose_another(&mut self, now: Time, ev: Ev, number: u8) -> Chosen {
         let due = self.ask(now, number);
         let turn = ev.index() / self.ports.len() + usize::from(number);
@@ -150,12 +155,12 @@ impl Ports {
                 break other;
             }
         };
-        let same = ev.get() - u16::from(number); // the value's part above the number of ports
+        let same = ev.get() - u16::from(number); // part of the value above the port number
         let replaced = (other != number).then(|| Ev::new(same + u16::from(other)));
         Chosen { port: other, replaced, due }
     }
 
-    /// Returns whether packets leave by a port; ends its use if nothing was heard by it for long.
+    /// Returns `true` if a port is usable. Makes the port unusable if it was not confirmed for the keepalive time.
     #[inline]
     fn is_usable(&mut self, now: Time, number: u8) -> bool {
         let Some(port) = self.ports.get_mut(usize::from(number)) else { return false };
@@ -168,7 +173,8 @@ impl Ports {
         port.usable
     }
 
-    /// A packet would leave by a port that is not usable, or was not heard of for long. Returns whether a request has become due.
+    /// Requests a port that a packet would use, because the port is unusable or was not confirmed for long. Returns
+    /// `true` if a request has become due.
     fn ask(&mut self, now: Time, number: u8) -> bool {
         let Some(port) = self.ports.get_mut(usize::from(number)) else { return false };
         if port.wanted || port.next_at > now {
@@ -179,7 +185,7 @@ impl Ports {
         true
     }
 
-    /// Asks for all ports that are not usable, but seldom: each request may be as long as a packet.
+    /// Requests all unusable ports, but at most once per keepalive time: each request may be as long as a full packet.
     fn ask_all(&mut self, now: Time) {
         if self.asked_all_at.is_none_or(|at| now.since(at) >= self.keepalive) {
             self.asked_all_at = Some(now);
@@ -188,8 +194,8 @@ impl Ports {
         }
     }
 
-    /// Several packets that left by a port were lost in a row: it is not used until the peer has confirmed it. Returns `false` if it
-    /// was not used before.
+    /// Makes a port unusable until the peer confirms it, because several consecutive packets sent from it were lost.
+    /// Returns `false` if the port was not usable.
     pub(super) fn suspect(&mut self, now: Time, number: u8) -> bool {
         let port = self.ports.get_mut(usize::from(number)).filter(|port| port.usable);
         let Some(port) = port else { return false };
@@ -209,8 +215,8 @@ impl Ports {
         self.usable.extend(usable.map(|(number, _)| number));
     }
 
-    /// Returns the port of an acknowledgement of a packet that came by the peer's port `path`. Acknowledgements draw no answer, so
-    /// that their ports are asked for in time.
+    /// Returns the port for the acknowledgement of a packet that came from the peer's port `path`. Since
+    /// acknowledgements are not answered, their ports are requested again before their time ends.
     pub(super) fn back(&mut self, now: Time, path: u8) -> Back {
         if self.ack_path == AckPath::Symmetric {
             return Back { port: None, due: false };
@@ -225,8 +231,8 @@ impl Ports {
         Back { port: Some(if usable { path } else { 0 }), due }
     }
 
-    /// The peer has acknowledged a packet that left by a port at `sent_at`. Returns `true` if it is used again: the first port is
-    /// used without being usable if there is no other.
+    /// Handles an acknowledgement of a packet that left from a port at `sent_at`. Returns `true` if the port becomes
+    /// usable again. Only the first port can: it sends packets even while it is unusable, if there is no other port.
     #[inline]
     pub(super) fn heard(&mut self, now: Time, number: u8, sent_at: Time) -> bool {
         let Some(port) = self.ports.get_mut(usize::from(number)) else { return false };
@@ -242,8 +248,9 @@ impl Ports {
         again
     }
 
-    /// The peer has confirmed a port by a request of `length` bytes; full packets have `full`. Returns `false`, without any change,
-    /// if that says nothing of full packets, or if no request is open: a peer may send any number of answers.
+    /// Handles the peer's confirmation of a port, in answer to a request of `length` bytes; full packets have `full`
+    /// bytes. Returns `false`, without any effect, if the request was too short to prove the port, or if no request is
+    /// unanswered: a peer may send any number of answers.
     pub(super) fn on_joined(
         &mut self,
         now: Time,
@@ -268,7 +275,8 @@ impl Ports {
         }
     }
 
-    /// Full packets are longer than those with which the ports were confirmed.
+    /// Makes all further ports unproven, because full packets have become longer than the requests that confirmed the
+    /// ports.
     pub(super) fn on_longer_packets(&mut self, now: Time) {
         for port in self.ports.iter_mut().skip(1) {
             port.leave(now, true);
@@ -278,9 +286,11 @@ impl Ports {
         self.collect();
     }
 
-    /// Calls `join` for the ports for which a request is due, with the port's number and whether the request is as long as full
-    /// packets; returns when the next one is due. Each request doubles the time to the next one, from `retry` up to the keepalive
-    /// time; after the third one the next needs a packet that would leave by the port.
+    /// Calls `join` for each port with a due request, with the port's number and whether the request is as long as full
+    /// packets. Returns when the next request is due.
+    ///
+    /// Each request doubles the interval to the next one, from `retry` up to the keepalive time. After the third
+    /// request, the next one is sent only when a packet would use the port.
     pub(super) fn step(&mut self, now: Time, retry: Span, mut join: impl FnMut(u8, bool)) -> Time {
         let mut next = Time::MAX;
         if !self.any_wanted {
@@ -313,19 +323,19 @@ impl Ports {
         next
     }
 
-    /// Returns the port of the next probe of the path's MTU.
+    /// Returns the port for the next probe of the path's MTU.
     pub(super) fn next_probe(&mut self) -> u8 {
         self.probes += 1;
         self.probes.checked_rem(self.usable.len()).map_or(0, |place| self.usable[place])
     }
 
-    /// Returns whether packets leave by each port.
+    /// Returns for each port whether it is usable.
     pub(super) fn usable(&self) -> impl Iterator<Item = bool> {
         self.ports.iter().map(|port| port.usable)
     }
 }
 
-/// Returns the peer as it is reached from a port of this side.
+/// Returns the peer as the destination of packets from a port of this side.
 pub(super) fn by_port(peer: Peer, port: u8) -> Peer {
     Peer { port, ..peer }
 }

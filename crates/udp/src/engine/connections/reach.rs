@@ -1,4 +1,4 @@
-//! Probes of an address that does not answer, which tell a closed port from a silent one.
+//! Probes of an address that does not answer. They distinguish a closed port from a silent one.
 
 use apus_units::{Span, Time};
 
@@ -7,11 +7,11 @@ use crate::error::ConnectError;
 use crate::session::Peer;
 use crate::sys::{Reach, Unreachable};
 
-/// Maximum number of probes of an address. deviation: no source; rationale: the first probe is sent after the first wait
-/// for an answer, and the waits between probes grow fourfold, so that few probes cover the whole handshake.
+/// Maximum number of probes of an address. deviation: no source; rationale: the first probe is sent after the first
+/// wait for an answer, and the waits between probes grow fourfold, so that few probes cover the whole handshake.
 const MAX_PROBES: u32 = 4;
-/// Minimum interval of notes on dropped handshakes. deviation: no source; rationale: a person reads them in a log, and at
-/// 100 per second a flood costs the engine nothing.
+/// Minimum interval between notes on dropped handshakes. deviation: no source; rationale: a person reads them in a log,
+/// and at 100 per second a flood costs the engine nothing.
 pub(super) const NOTE_INTERVAL: Span = Span::from_ms(10);
 
 /// The probes of an address whose answer to a handshake is awaited.
@@ -29,7 +29,7 @@ impl ReachProbes {
         Self { next_at: first, sent: 0, last: None }
     }
 
-    /// Sends a probe if one is due; returns when the next is due. The waits between probes start from `retry`.
+    /// Sends a probe if one is due. Returns when the next probe is due. The waits between probes start from `retry`.
     pub(super) fn handle_timeout<N: Network>(
         &mut self,
         now: Time,
@@ -46,7 +46,7 @@ impl ReachProbes {
         self.next_at
     }
 
-    /// Returns why there was no answer.
+    /// Returns the reason why there was no answer.
     pub(super) fn verdict(self) -> ConnectError {
         match self.last.and_then(Reach::verdict) {
             Some(Unreachable::Port) => ConnectError::PortClosed,

@@ -17,7 +17,7 @@ impl Connections {
         self.records > 0
     }
 
-    /// Begins to record a connection that is connected. A record that cannot be written is reported in the log.
+    /// Begins to record a connected connection. Reports in the log if the record cannot be written.
     pub(in crate::engine) fn begin_record(&mut self, now: Time, session: SessionId, qlog: &Qlog) {
         let (host, algorithm) = (self.mailbox.status.address, self.config.algorithm.info().name);
         let Some(connection) = self.get_mut(session) else { return };
@@ -44,7 +44,7 @@ impl Connections {
         connection.record.is_some().then_some((connection, owner.index))
     }
 
-    /// A packet of a flow was sealed or received, of `length` bytes.
+    /// Records a packet of `length` bytes of a flow that was sealed or received.
     #[cold]
     pub(in crate::engine) fn record_packet(
         &mut self,
@@ -63,7 +63,7 @@ impl Connections {
         }
     }
 
-    /// An acknowledgement of a flow was handled.
+    /// Records that an acknowledgement of a flow was handled.
     #[cold]
     pub(in crate::engine) fn record_ack(
         &mut self,
@@ -78,7 +78,7 @@ impl Connections {
         }
     }
 
-    /// Timers of the transport ran.
+    /// Records that timers of the transport ran.
     #[cold]
     pub(in crate::engine) fn record_timeouts(&mut self, now: Time, endpoint: &Endpoint) {
         for connection in self.table.iter_mut().flatten().filter(|c| c.record.is_some()) {

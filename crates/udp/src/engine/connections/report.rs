@@ -1,4 +1,4 @@
-//! Connections and peers for metrics.
+//! Reports on connections and peers for metrics.
 
 use apus_units::FlowId;
 
@@ -8,7 +8,7 @@ use crate::report::{ConnectionReport, Paths, Report, Totals, Windows};
 use crate::session::SessionId;
 
 impl Connection {
-    /// Returns its counters over all flows.
+    /// Returns the connection's counters over all its flows.
     pub(super) fn totals(&self, endpoint: &Endpoint) -> Totals {
         let mut totals = Totals::default();
         if let Some(state) = self.state() {
@@ -49,7 +49,7 @@ impl Connections {
         Some(connection.paths(endpoint, self.mailbox.status.ports(), self.header_bytes()))
     }
 
-    /// Returns the connected connections and the peers, as many as metrics list.
+    /// Returns the connected connections and the peers, up to the number that metrics list.
     pub(in crate::engine) fn report(&self, endpoint: &Endpoint) -> Report {
         let connected = || self.table.iter().flatten().filter(|c| c.state().is_some());
         let limit = self.config.metrics_limit as usize;

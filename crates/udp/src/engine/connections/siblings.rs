@@ -1,9 +1,9 @@
-//! The engines of one host that share an address.
+//! The engines of a host that share an address.
 //!
 //! The kernel divides peers among the sockets of a port by a fixed hash, so a connection belongs to the engine that
-//! receives its peer's packets. Which engine that is shows when the peer first answers. An engine that receives an
-//! answer to another engine's handshake tells that engine, once per request, and that engine hands its request over.
-//! Nothing else that a stranger sends reaches another engine.
+//! receives its peer's packets. The peer's first answer shows which engine that is. If an engine receives an answer to
+//! a handshake of another engine, it informs that engine, once per request. The informed engine then hands over its
+//! request. No other packet of an unauthenticated sender reaches another engine.
 
 use std::collections::BTreeMap;
 use std::mem;
@@ -21,12 +21,12 @@ struct Asker {
     engine: u32,
 }
 
-/// What the engines of one address share.
+/// State that the engines of one address share.
 #[derive(Default)]
 struct Group {
     /// All engines of the host, by number.
     engines: OnceLock<Vec<Arc<Mailbox>>>,
-    /// The open requests, and whether their engines were told that another one receives the peer's packets.
+    /// The open requests, each with whether its engine was informed that another engine receives the peer's packets.
     askers: Mutex<BTreeMap<Asker, bool>>,
 }
 
@@ -35,8 +35,8 @@ impl Group {
         self.askers.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns the engines other than `engine` with an open request for `peer` that have not been told which engine
-    /// receives its packets, and marks them as told.
+    /// Returns the engines other than `engine` with an open request for `peer` that were not informed which engine
+    /// receives the peer's packets. Marks them as informed.
     fn untold(&self, peer: SocketAddr, engine: u32) -> Vec<u32> {
         let mut askers = self.askers();
         let range = Asker { peer, engine: 0 }..=Asker { peer, engine: u32::MAX };
@@ -49,7 +49,7 @@ impl Group {
     }
 }
 
-/// The engines of an address, as one of them sees them.
+/// The engines of an address from the view of one of them.
 #[derive(Clone)]
 pub(crate) struct Siblings {
     /// Number of this engine within its host.
@@ -58,13 +58,13 @@ pub(crate) struct Siblings {
 }
 
 impl Siblings {
-    /// Returns the engines of an address, by their numbers within the host. They know of each other.
+    /// Returns handles for the engines of an address, by their numbers within the host. The handles share their state.
     pub(crate) fn group(engines: Range<u32>) -> impl Iterator<Item = Self> {
         let group = Arc::<Group>::default();
         engines.map(move |engine| Self { engine, group: Arc::clone(&group) })
     }
 
-    /// Sets the mailboxes of all engines of the host. Before, nothing is handed over.
+    /// Sets the mailboxes of all engines of the host. Until this call, no request is handed over.
     pub(crate) fn set_mailboxes(&self, engines: Vec<Arc<Mailbox>>) {
         // Only the first call has an effect.
         let _ = self.group.engines.set(engines);
@@ -84,7 +84,7 @@ impl Siblings {
         Question { request, _registered: Registered { asker, group: Arc::clone(&self.group) } }
     }
 
-    /// Handles a handshake packet of a peer that proves a key and answers none of this engine's handshakes.
+    /// Handles a handshake packet of a peer that proves a key but answers no handshake of this engine.
     pub(super) fn on_stray(&self, peer: SocketAddr) {
         for asker in self.group.untold(peer, self.engine) {
             self.post(asker, Command::ServedBy { peer, engine: self.engine });
@@ -97,7 +97,7 @@ impl Siblings {
     }
 }
 
-/// A request for a connection, until it is answered.
+/// A request for a connection that has not been answered.
 pub(super) struct Question {
     request: ConnectRequest,
     _registered: Registered,
@@ -109,7 +109,7 @@ impl Question {
         self.request.reply.is_closed()
     }
 
-    /// Answers it. The application may have given up its wait.
+    /// Answers the request. The application may have given up its wait.
     pub(super) fn answer(self, answer: Result<Opened, ConnectError>) {
         drop(self.request.reply.send(answer));
     }
@@ -119,7 +119,7 @@ impl Question {
     }
 }
 
-/// The registration of an open request, which ends when it is dropped.
+/// The registration of an open request. Dropping it removes the request.
 struct Registered {
     asker: Asker,
     group: Arc<Group>,
@@ -151,7 +151,7 @@ mod tests {
         let second = siblings[1].ask(request(peer));
         assert!(untold(stranger, 2).is_empty(), "no open request for this peer");
         assert_eq!(untold(peer, 1), [0], "engine 1 receives the packets itself");
-        // Packets may be repeated by anyone.
+        // Anyone may repeat packets, so further packets have no effect.
         assert!(untold(peer, 1).is_empty());
         assert_eq!(untold(peer, 2), [1]);
         drop(first);

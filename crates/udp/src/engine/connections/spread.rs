@@ -1,4 +1,4 @@
-//! Connections of several source ports: how they begin, and where their packets leave.
+//! Connections with several source ports: agreement on the ports, and the choice of the port for each packet.
 
 use apus_cc::{Ev, PathPolicy};
 use apus_transport::{LossRule, Path, SpreadConfig};
@@ -13,10 +13,11 @@ use crate::report::{Paths, PortPaths};
 use crate::session::{Peer, SessionId};
 use crate::spreading::{Offer, OnePort};
 
-/// Loss detection of flows that have one port here: that of flows without further ports (RFC 9002 §6.1.1).
+/// Loss detection of flows that have one port on this side: the rule for flows without further ports (RFC 9002 §6.1.1).
 const IN_ORDER: LossRule = LossRule::Count(3);
-/// Losses and timeouts in a row after which a port is not used until the peer has confirmed it again. deviation: MRC leaves a path at
-/// once, since its switches trim what they have no room for; here one loss may be a full queue.
+/// Number of consecutive losses and timeouts after which a port is not used until the peer has confirmed it again.
+/// deviation: MRC leaves a path after the first loss, because its switches trim packets that do not fit; here a single
+/// loss may be due to a full queue.
 const FAILURES: u32 = 2;
 
 impl Connections {
@@ -26,7 +27,7 @@ impl Connections {
         self.spreads > 0
     }
 
-    /// Lets a connection that opens use the ports on which both sides agree; `theirs` is the peer's offer.
+    /// Makes an opening connection use the ports on which both sides agree. `theirs` is the peer's offer.
     pub(super) fn spread(
         &mut self,
         now: Time,
@@ -67,8 +68,8 @@ impl Connections {
         }
     }
 
-    /// Returns from where to where a packet of a flow with several ports leaves, and the entropy value of the port if it is another
-    /// than the policy has chosen.
+    /// Returns the peer, with source and destination port, for a packet of a flow with several ports. Also returns the
+    /// entropy value of the port if it differs from the policy's choice.
     #[inline(never)] // flows with one port do not need it
     pub(in crate::engine) fn choose(
         &mut self,
@@ -99,7 +100,7 @@ impl Connections {
                 (by_port(route.to, chosen.port), chosen.replaced)
             }
             Path::Back(path) => {
-                let path = path as u8; // a number of a port, below 256
+                let path = path as u8; // a port number, below 256
                 let back = ports.back(now, path);
                 if back.due {
                     self.next_probe = now;
@@ -113,7 +114,7 @@ impl Connections {
         }
     }
 
-    /// An acknowledgement of a flow reports a packet that left at `sent_at` with this entropy value.
+    /// Handles the report, in an acknowledgement of a flow, on a packet that left at `sent_at` with this entropy value.
     #[inline]
     pub(in crate::engine) fn on_heard(
         &mut self,
@@ -131,7 +132,7 @@ impl Connections {
         }
     }
 
-    /// The peer has confirmed a port by a request of `length` bytes of UDP payload.
+    /// Handles the peer's confirmation of a port, in answer to a request of `length` bytes of UDP payload.
     #[cold]
     pub(in crate::engine) fn on_joined(
         &mut self,
@@ -152,13 +153,13 @@ impl Connections {
 }
 
 impl Connection {
-    /// Returns the bytes of UDP payload of full packets.
+    /// Returns the number of bytes of the UDP payload of full packets.
     pub(super) fn join_bytes(&self) -> usize {
         self.mtu.saturating_sub(crate::engine::outbox::ip_udp_bytes(self.peer.address)) as usize
     }
 
-    /// Calls `join` for each port for which a request is due, with whether it is as long as full packets; returns when the next one
-    /// is due.
+    /// Calls `join` for each port with a due request, with whether the request is as long as full packets. Returns when
+    /// the next request is due.
     pub(super) fn join_ports(
         &mut self,
         now: Time,
@@ -168,13 +169,13 @@ impl Connection {
         self.ports.as_mut().map_or(Time::MAX, |ports| ports.step(now, retry, join))
     }
 
-    /// Forgets what all flows have lost by a port: the peer has confirmed it since.
+    /// Resets the losses that all flows have counted for a port, because the peer has confirmed the port since.
     fn forgive(&self, number: u8, endpoint: &mut Endpoint) {
         self.flows.iter().for_each(|&flow| endpoint.forgive(flow, Ev::new(number.into())));
     }
 
-    /// Returns the state of its ports; `numbers` are the UDP ports of this side, and `header_bytes` those of a packet that are no
-    /// payload.
+    /// Returns the state of the ports. `numbers` are the UDP ports of this side, and `header_bytes` is the number of
+    /// bytes of a packet that are not payload.
     pub(super) fn paths(&self, endpoint: &Endpoint, numbers: &[u16], header_bytes: u32) -> Paths {
         let payload = full_packets(self.mtu, header_bytes).payload.get();
         let Some(ports) = &self.ports else {

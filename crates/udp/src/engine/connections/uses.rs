@@ -1,4 +1,4 @@
-//! What the connections of each peer with a key of its own occupy together.
+//! Resources that the connections of each peer with a key of its own occupy together.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Weak};
@@ -6,16 +6,16 @@ use std::sync::{Arc, Weak};
 use crate::key_use::{KeyLimit, KeyUse};
 use crate::session::Principal;
 
-/// What peers occupy in an engine.
+/// Resources that peers occupy in an engine.
 #[derive(Default)]
 pub(super) struct Uses {
     of: BTreeMap<Principal, Weak<KeyUse>>,
-    /// Number of peers above which those without connections are forgotten.
+    /// Number of peers above which peers without connections are removed.
     most: usize,
 }
 
 impl Uses {
-    /// Returns what a peer occupies.
+    /// Returns the resources that a peer occupies.
     pub(super) fn of(&mut self, who: Principal) -> Arc<KeyUse> {
         if self.of.len() > self.most {
             self.of.retain(|_, used| used.strong_count() > 0);
@@ -32,14 +32,15 @@ impl Uses {
         used
     }
 
-    /// Counts the ops that another connection of a peer may have. Returns `None` if they are too many.
+    /// Reserves the maximum number of outstanding ops of another connection of a peer. Returns `None` if that exceeds
+    /// the limit.
     pub(super) fn hold(&mut self, who: Principal, ops: u64, limit: KeyLimit) -> Option<HeldOps> {
         let used = self.of(who);
         used.hold(ops, limit).then(|| HeldOps { ops, used })
     }
 }
 
-/// Ops that a connection may have, until it is dropped.
+/// Reserved maximum number of outstanding ops of a connection. Dropping it ends the reservation.
 pub(super) struct HeldOps {
     ops: u64,
     used: Arc<KeyUse>,

@@ -1,4 +1,4 @@
-//! Goodput of honest peers beside each kind of abuse, in virtual time.
+//! Goodput of honest peers during each kind of abuse, in virtual time.
 
 mod flood;
 mod greedy;
@@ -17,20 +17,20 @@ use super::*;
 use crate::connection::{Connection, Request};
 use crate::virtual_host::VirtualHost as Machine;
 
-/// An honest peer submits a write of 64 bytes in every interval: four take 60 % of the core.
+/// Interval in which each honest peer submits a write of 64 bytes. Four peers take 60 % of the core.
 const INTERVAL: Span = Span::from_us(20);
-/// Bytes of a read of the abuser.
+/// Length of a read of the abuser in bytes.
 const READ: u64 = 4096;
 
-/// What the abuser does.
+/// Kind of abuse.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Abuse {
     Nothing,
     /// Random datagrams.
     Noise,
-    /// A handshake packet under an unknown key.
+    /// Handshake packets under an unknown key.
     UnknownKey,
-    /// The first packet of its own handshake, proved.
+    /// The first packets of its own handshakes, proved.
     Hellos,
     /// Handshakes of new processes as fast as the server answers.
     Handshakes,
@@ -38,28 +38,28 @@ enum Abuse {
     Members,
     /// Handshakes under a shared key alone, from four addresses.
     Holders,
-    /// Handshakes of a member of the group from four addresses, each with a key pair of its own, to a server that takes peers that it
-    /// does not list.
+    /// Handshakes of a member of the group from four addresses, each with a key pair of its own. The server accepts unlisted
+    /// peers.
     Unlisted,
-    /// Its own packets damaged.
+    /// Damaged packets of its own.
     Forged,
-    /// Its own packets repeated.
+    /// Repeated packets of its own.
     Replayed,
     /// Valid packets of ops on a region that is not its own, without congestion control.
     Refused,
-    /// As before, of messages that nobody takes.
+    /// As `Refused`, with messages that no application receives.
     Messages,
-    /// As before, of atomic ops.
+    /// As `Refused`, with atomic ops.
     Atomics,
-    /// As before, of reads of 4096 bytes.
+    /// As `Refused`, with reads of 4096 bytes.
     Reads,
-    /// As before, of acknowledgements of packets that were not sent.
+    /// As `Refused`, with acknowledgements of packets that were not sent.
     Acks,
-    /// As `Messages`, each packet that the server takes under another key.
+    /// As `Messages`; each packet that the server receives is sealed under another key.
     NewKeys,
 }
 
-/// A packet of the abuser's session, which is valid: of op `number`, under the same number.
+/// Returns a valid packet of the abuser's session; it belongs to op `number`, and has the same packet number.
 fn packet(abuse: Abuse, number: u64, region: RegionKey) -> Header {
     let (kind, length, op_length) = match abuse {
         Abuse::Refused => (SegmentKind::Write { region, address: 0 }, 64, 64),
@@ -75,7 +75,7 @@ fn packet(abuse: Abuse, number: u64, region: RegionKey) -> Header {
 }
 
 impl Abuse {
-    /// Valid packets that break what the transport promises.
+    /// Valid packets that break the rules of the transport.
     const VALID: [Self; 5] =
         [Self::Refused, Self::Messages, Self::Atomics, Self::Reads, Self::Acks];
 
@@ -93,7 +93,7 @@ impl Abuse {
         config
     }
 
-    /// Datagrams per second, besides handshakes.
+    /// Datagrams per second, in addition to handshakes.
     fn rate(self) -> f64 {
         match self {
             Self::Nothing | Self::Handshakes | Self::Members | Self::Holders | Self::Unlisted => {
@@ -111,22 +111,22 @@ impl Abuse {
     }
 }
 
-/// What a server has done.
+/// Work that a server has done.
 #[derive(Clone, Copy, Debug)]
 struct Outcome {
     /// Writes of the honest peers that were completed in 60 ms.
     done: u64,
-    /// What was done for the abuser in 120 ms: refusals that it has got, messages that wait, atomic ops executed, reads
-    /// answered, keys replaced for answers, handshakes computed, or acknowledgements sent.
+    /// Work for the abuser in 120 ms: refusals that it has received, messages that wait, atomic ops executed, reads answered,
+    /// keys replaced for answers, handshakes computed, or acknowledgements sent.
     served: u64,
 }
 
-/// Has the abuser send `rate` datagrams per second.
+/// Runs an abuser that sends `rate` datagrams per second.
 fn outcome(abuse: Abuse, rate: f64) -> Outcome {
     outcome_after(Span::from_ms(60), abuse, rate)
 }
 
-/// As [`outcome`], for the 60 ms after the abuser has begun for so long.
+/// As [`outcome`], but measures the 60 ms that follow `warm_up` after the start of the abuse.
 fn outcome_after(warm_up: Span, abuse: Abuse, rate: f64) -> Outcome {
     let mut world = World::with(|n| abuse.settings(n));
     let mut flood = Abuse::FLOODS.contains(&abuse).then(|| Flood::new(abuse));
@@ -154,7 +154,7 @@ fn outcome_after(warm_up: Span, abuse: Abuse, rate: f64) -> Outcome {
             next += INTERVAL;
             for connection in &honest {
                 let write = Request::write(region.key(), 0, vec![1; 64]);
-                // A peer whose ops do not end has no room for more.
+                // If the ops of a peer do not end, it has no room for more.
                 let _ = connection.submit_queued(0, write, &sender, 0);
             }
         }
@@ -200,7 +200,7 @@ fn outcome_after(warm_up: Span, abuse: Abuse, rate: f64) -> Outcome {
             world.send(0, abuser, bytes);
         }
         if abuse == Abuse::Handshakes {
-            // A new process at the same address asks again and again; the answers arrive at it.
+            // A new process at the same address requests a connection again and again. The answers arrive at the new process.
             process = process.wrapping_add(1);
             let seed = [process; 32];
             world.machines[abuser] =
@@ -236,17 +236,17 @@ fn outcome_after(warm_up: Span, abuse: Abuse, rate: f64) -> Outcome {
 }
 
 impl Outcome {
-    /// Asserts that the server has done what valid packets ask for, at least so often: for refused ops, atomic ops and reads.
+    /// Asserts that the server has executed at least this many of the valid refused ops, atomic ops and reads.
     fn check(self, abuse: Abuse, [refusals, atomics, reads]: [u64; 3]) -> Self {
         let least = match abuse {
             Abuse::Refused => refusals,
             Abuse::Atomics => atomics,
             Abuse::Reads => reads,
-            // All that may wait: nobody takes them.
+            // The maximum number of waiting messages: no application receives them.
             Abuse::Messages => u64::from(settings(0).max_queued_messages),
-            // The server follows with its answers.
+            // The server follows each change of key with its answers.
             Abuse::NewKeys => 1_000,
-            // A burst of four refused handshakes at each address, which count 16 times each.
+            // A burst of four refused handshakes at each of four addresses: each counts 16 times.
             Abuse::Members => 16,
             _ => 0,
         };
@@ -255,8 +255,8 @@ impl Outcome {
     }
 }
 
-/// An abuser beyond its share has most of its packets dropped, and congestion control answers it slowly, but it gets more than the
-/// 1024 ops of a flow that need no acknowledgement from it, and more reads than one window of answers.
+/// An abuser beyond its share has most of its packets dropped, and congestion control answers it slowly. It still gets more
+/// than the 1024 ops of a flow that need no acknowledgement from it, and more reads than one window of answers.
 const OVERLOADED: [u64; 3] = [1_025, 1_025, 10];
 
 #[test]
@@ -294,8 +294,9 @@ fn beside_300_000_valid_packets_per_second_others_keep_three_quarters() {
     assert!(shares.iter().all(|&share| share >= 0.75), "{shares:?}");
 }
 
-/// The engine can handle this abuser beside the honest peers, and does all that it asks for: of its 9600 packets every second one
-/// cancels an op, or every fifth one acknowledges answers; four answers to a read leave after it, as congestion control allows.
+/// The engine can handle this abuser in addition to the honest peers, and does all that it requests. Of its 9600 packets,
+/// every second one cancels an op, or every fifth one acknowledges answers. The four answers to a read are sent later, as
+/// congestion control allows.
 #[test]
 fn beside_80_000_valid_packets_per_second_others_lose_nothing() {
     let alone = outcome(Abuse::Nothing, 0.0).done;
@@ -305,13 +306,13 @@ fn beside_80_000_valid_packets_per_second_others_lose_nothing() {
     }
 }
 
-/// A peer that has a key sends on the flow of another.
+/// A peer that has a key sends packets on a flow of another peer.
 #[test]
 fn packets_for_flows_of_another_connection_are_dropped() {
     let mut world = World::new();
     let [first, second] = [1, 2].map(|n| world.connect(n));
     let accepted: Vec<Connection> = std::iter::from_fn(|| world.machines[0].try_accept()).collect();
-    // The server's flows are numbered in the order of its connections.
+    // The server numbers its flows in the order of its connections.
     for (flow, of_second) in [(0, false), (1, true)] {
         let header =
             Header { flow: FlowId::new(flow), ..packet(Abuse::Replayed, 0, RegionKey::new(0)) };
@@ -326,8 +327,8 @@ fn packets_for_flows_of_another_connection_are_dropped() {
     drop(first);
 }
 
-/// Handshakes that cost a Diffie-Hellman: a burst of 256, and 1024 per second after it. All but eight wait for a turn, 1 ms each, so
-/// that they take a fifth of the core. Honest peers need 60 %.
+/// Handshakes that cost a Diffie-Hellman: a burst of 256, and 1024 per second after it. All but eight wait for their turn,
+/// 1 ms each, so they take a fifth of the core. Honest peers need 60 %.
 #[test]
 fn beside_all_handshakes_that_four_addresses_may_have_others_keep_nine_tenths() {
     let alone = outcome(Abuse::Nothing, 0.0).done;

@@ -1,4 +1,4 @@
-//! Connections: what is refused, why attempts fail, and what bounds them.
+//! Connections: refused requests, reasons for failed attempts, and limits.
 
 use apus_cc::FlowInfo;
 use apus_units::FlowId;
@@ -13,7 +13,7 @@ fn request(host: &VirtualHost, request: ConnectRequest) {
     host.engine.mailbox.post(Command::Connect(request));
 }
 
-/// The error of a request for a connection of `classes` from 10.0.0.1 to `peer`.
+/// Returns the error of a request for a connection of `classes` from 10.0.0.1 to `peer`.
 fn refused(config: &Config, peer: SocketAddr, classes: Vec<u8>) -> ConnectError {
     let mut host = VirtualHost::new([10, 0, 0, 1], config);
     let (reply, receiver) = oneshot::channel();
@@ -49,8 +49,8 @@ impl MessageReceiver for Never {
     }
 }
 
-/// Slots of sessions, and after 4096 sessions their numbers, come again. A connection that has ended has the number of a live one
-/// here: what its handle asks for does not reach the live one.
+/// Slots of sessions are reused, and after 4096 sessions their numbers too. Here an ended connection has the number of a live
+/// one: requests of its handle do not reach the live connection.
 #[test]
 fn the_handle_of_an_ended_connection_asks_nothing_of_another() {
     let mut pair = Pair::connect(&config());
@@ -113,7 +113,7 @@ fn a_silent_address_fails_after_the_handshake_timeout_and_probes_name_the_reason
         run(&mut hosts, Span::from_ms(20));
         let error = answer.try_recv().expect("answered").map(drop).expect_err("nobody answers");
         assert_eq!(error, expected);
-        // After 0.1, 0.5 and 2.1 s; the fourth would follow 6.4 s later.
+        // Probes are sent after 0.1, 0.5 and 2.1 s; the fourth would follow 6.4 s later.
         assert_eq!(hosts[0].engine.network.probes.get(), 3);
         assert!(hosts[0].engine.protocol.connections.is_empty());
     }
@@ -171,8 +171,8 @@ fn rfc_8899_a_path_is_probed_and_packets_become_longer() {
     assert_eq!(sent.iter().map(|burst| burst.datagrams.len()).collect::<Vec<_>>(), [1]);
 }
 
-/// The server's kernel knows of a detour when the connection begins, which bounds the server's packets until it is asked again, and the
-/// client's not at all.
+/// The server's kernel knows of a smaller path MTU when the connection begins. This limits the server's packets until the
+/// kernel is asked again, and does not limit the client's packets.
 #[test]
 fn what_a_kernel_knows_of_its_path_bounds_one_direction_for_ten_minutes() {
     let mut config = config();
@@ -202,7 +202,7 @@ fn what_a_kernel_knows_of_its_path_bounds_one_direction_for_ten_minutes() {
     assert_eq!(datagrams(&mut hosts, 1, &server), 1);
 }
 
-/// A probe that finds no room would count as one that the path has swallowed.
+/// A probe that finds no room would count as a probe that was lost on the path.
 #[test]
 fn probes_wait_for_room_and_none_is_lost_meanwhile() {
     let mut config = config();
@@ -212,7 +212,7 @@ fn probes_wait_for_room_and_none_is_lost_meanwhile() {
         host.engine.network.mtu.set(Some(9000));
     }
     let answer = hosts[0].connect(&hosts[1]);
-    // Until the connection stands, before its first probe is sent.
+    // Runs until the connection is open, before its first probe is sent.
     while answer.try_recv().is_err() {
         for (i, j) in [(0, 1), (1, 0)] {
             let engine = &mut hosts[i].engine;
@@ -265,7 +265,7 @@ fn dropped_handshakes_are_noted_a_hundred_times_per_second_at_most() {
     assert_eq!(notes, 100);
 }
 
-/// Every bit of the packets of a sealed write, one at a time.
+/// Changes every bit of the packets of a sealed write, one at a time.
 #[test]
 fn no_changed_bit_of_a_sealed_write_reaches_its_region() {
     for cipher in Cipher::available() {
@@ -297,14 +297,15 @@ fn no_changed_bit_of_a_sealed_write_reaches_its_region() {
     }
 }
 
-/// Host 1 asks, and restarts with the same numbers. Its new request replaces the one before, and is dropped because its address has
-/// asked too often: the datagram that ends the session is dropped. The next connection of host 0 gets the same slot.
+/// Host 1 requests a session, and restarts with the same numbers. Its new request replaces the earlier one, and is then
+/// dropped because its address exceeds the rate limit: the datagram that ends the session is itself dropped. The next
+/// connection of host 0 gets the same slot.
 #[test]
 fn the_end_of_a_session_is_handled_before_its_slot_is_used_again() {
     let mut config = config();
     config.session.handshake_rate = 4; // a further one within 250 ms
     let mut hosts = [1, 2, 3].map(|n| VirtualHost::new([10, 0, 0, n], &config));
-    /// A process of host 1 that has this seed asks host 0 at this time: Hello, Cookie, Init.
+    /// A process of host 1 with this seed requests a connection to host 0 at this time: Hello, Cookie, Init.
     fn ask(hosts: &mut [VirtualHost; 3], config: &Config, seed: u8, ms: u64) {
         hosts[1] = VirtualHost::seeded([10, 0, 0, 2], config, seed);
         hosts.iter().for_each(|host| {
@@ -322,7 +323,7 @@ fn the_end_of_a_session_is_handled_before_its_slot_is_used_again() {
         hosts[0].engine.network.sent.take();
     }
     assert_eq!(hosts[0].engine.usage().connections, 2);
-    // Now cookies are others.
+    // The secret of the cookies has changed by now.
     ask(&mut hosts, &config, 2, 5_000);
     hosts[0].engine.poll_socket();
     let dropped = hosts[0].engine.protocol.connections.sessions.counters().dropped_rate;
@@ -339,7 +340,7 @@ fn the_end_of_a_session_is_handled_before_its_slot_is_used_again() {
     );
 }
 
-/// Opens flows and closes every second one; returns the number of the others.
+/// Opens flows and closes every second one; returns the number of flows that remain open.
 fn scatter(host: &mut VirtualHost, flows: usize) -> usize {
     let (endpoint, algorithm) = (&mut host.engine.protocol.ops.endpoint, config().algorithm);
     let mut open = || endpoint.open(FlowId::new(0), &algorithm, &FlowInfo::default());
@@ -348,7 +349,7 @@ fn scatter(host: &mut VirtualHost, flows: usize) -> usize {
     flows.len().div_ceil(2)
 }
 
-/// A hello names flows in at most 33 runs of numbers. As many flows as make more runs have been closed at one of the sides.
+/// A hello names flows in at most 33 runs of numbers. At one of the sides, enough flows have been closed to make more runs.
 #[test]
 fn a_connection_of_many_flows_opens_although_the_numbers_of_closed_flows_are_scattered() {
     for side in 0..2 {
@@ -359,7 +360,7 @@ fn a_connection_of_many_flows_opens_although_the_numbers_of_closed_flows_are_sca
         let _client = answer.try_recv().expect("answered").expect("connected");
         let endpoint = &mut hosts[side].engine.protocol.ops.endpoint;
         assert_eq!(endpoint.flows(), others + 40);
-        // The numbers that were kept aside are used again, in order.
+        // The reserved numbers are used again, in order.
         let mut next = || endpoint.open(FlowId::new(0), &config().algorithm, &FlowInfo::default());
         assert_eq!([next(), next()], [FlowId::new(1), FlowId::new(3)]);
     }

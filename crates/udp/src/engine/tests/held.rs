@@ -1,8 +1,8 @@
-//! Acknowledgements that are held for the answer of a thread that waits.
+//! Acknowledgements that are held until a waiting thread submits its answer.
 
 use super::*;
 
-/// A pair whose client has sent a message of 64 bytes that the server has not received.
+/// Returns a pair whose client has sent a message of 64 bytes that the server has not received.
 fn with_message() -> (Pair, oneshot::Receiver<OpResult>) {
     let mut pair = Pair::connect(&config());
     let message = submit(&pair.client, OpKind::Message, Buffers::Payload(bytes(64).into()));
@@ -45,7 +45,7 @@ fn time_of_holding_counts_as_endpoint_delay() {
     for host in &pair.hosts {
         host.engine.network.advance(Span::from_us(700));
     }
-    // No command is needed.
+    // The engine flushes without a command.
     pair.hosts[1].engine.flush();
     assert_eq!(deliver(&pair, 0), 1);
     pair.hosts[0].engine.step(true);
@@ -56,7 +56,7 @@ fn time_of_holding_counts_as_endpoint_delay() {
     assert!(error <= crate::stats::Histogram::RESOLUTION, "{delay} us");
 }
 
-/// A thread that may not wait again soon holds only what no application waits for.
+/// A thread that may not wait again soon holds only acknowledgements for which no application waits.
 #[test]
 fn acknowledgement_of_an_answer_is_held_for_any_thread() {
     let (mut pair, _message) = with_message();
@@ -68,7 +68,7 @@ fn acknowledgement_of_an_answer_is_held_for_any_thread() {
     let read = submit(&pair.server, kind, Buffers::Vec(vec![0; 64]));
     pair.hosts[1].engine.flush();
     deliver(&pair, 0);
-    // Two datagrams each: an acknowledgement, and the request or its answer.
+    // Each host sends two datagrams: an acknowledgement, and the request or its answer.
     for _ in 0..2 {
         pair.hosts[0].engine.step(true);
     }
@@ -89,7 +89,7 @@ fn acknowledgement_of_an_answer_is_held_for_any_thread() {
 fn any_step_sends_what_is_held() {
     let (mut pair, _message) = with_message();
     pair.hosts[1].engine.step_and_hold(true, || true);
-    // The background thread, after its alarm.
+    // This is the step of the background thread after its alarm.
     pair.hosts[1].engine.step(true);
     assert_eq!(deliver(&pair, 0), 1);
 }

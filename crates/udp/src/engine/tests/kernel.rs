@@ -1,4 +1,4 @@
-//! An engine over the kernel's sockets, with faults that only the kernel has.
+//! An engine over the kernel's sockets, with faults that only the kernel can cause.
 
 use std::future::Future;
 use std::pin::pin;

@@ -34,7 +34,7 @@ use crate::session::{KeyRing, SessionId};
 use crate::status::EngineStatus;
 use crate::virtual_host;
 
-/// Settings with a constant window of 64 packets, without encryption, timeouts of the transport and probes of paths.
+/// Settings with a constant window of 64 packets, without encryption, transport timeouts and path probes.
 pub(super) fn config() -> Config {
     let mut config = Config::new(([10, 0, 0, 1], 7000).into(), KeyRing::insecure()).expect("valid");
     config.mode = Mode::Inline;
@@ -67,7 +67,7 @@ impl VirtualHost {
         Self { engine, regions, accepted }
     }
 
-    /// Posts the request for a connection; returns where the answer arrives.
+    /// Posts the request for a connection; returns the channel of the answer.
     pub(super) fn connect(&self, peer: &Self) -> oneshot::Receiver<Result<Opened, ConnectError>> {
         self.connect_by(1, peer)
     }
@@ -93,8 +93,8 @@ pub(super) struct Pair {
     pub(super) server: Opened,
 }
 
-/// Exchanges datagrams until there are no more, then moves time to the next timer if that is at most `patience` later,
-/// and so on.
+/// Exchanges datagrams until none is left, then moves time to the next timer if that is at most `patience` later, and repeats
+/// this.
 pub(super) fn run(hosts: &mut [VirtualHost], patience: Span) {
     let end = hosts[0].engine.network.now.get() + patience;
     loop {
@@ -139,7 +139,7 @@ impl Pair {
     }
 }
 
-/// Returns an op of flow `flow`, and where its end arrives.
+/// Returns an op of flow `flow`, and the channel of its completion.
 pub(super) fn pending(
     connection: &Arc<ConnectionState>,
     flow: usize,
@@ -171,7 +171,7 @@ pub(super) fn submit(
     submit_to(opened, 0, kind, buffers)
 }
 
-/// As [`submit`], by flow `flow`.
+/// As [`submit`], on flow `flow`.
 pub(super) fn submit_to(
     opened: &Opened,
     flow: usize,

@@ -1,4 +1,5 @@
-//! What who is on the path can change outside the authenticated bytes: the TTL and the ECN marks of the IP header.
+//! Fields outside the authenticated bytes that an attacker on the path can change: the TTL and the ECN marks of the IP
+//! header.
 
 use super::*;
 use crate::sys::Meta;
@@ -32,7 +33,7 @@ fn run_with(pair: &mut Pair, patience: Span, change: fn(&mut Meta)) {
     }
 }
 
-/// The target of the fabric delay of the client's flow after a message of 100,000 bytes, which must arrive.
+/// Returns the target of the fabric delay of the client's flow after a message of 100,000 bytes, which must arrive.
 fn target_after(algorithm: &str, change: fn(&mut Meta)) -> Option<Span> {
     let mut config = config();
     config.set_algorithm(Some(algorithm), &[]).expect("defaults");
@@ -47,8 +48,8 @@ fn target_after(algorithm: &str, change: fn(&mut Meta)) -> Option<Span> {
     state.try_recv().expect("a state").0.target_delay
 }
 
-/// A host sends with a TTL of 64, so that none says more than 64 hops: 64 us with `hop_scale` of 1 us. Flow scaling adds up to
-/// 100 us in either case, by the window.
+/// A host sends with a TTL of 64, so a forged TTL gives at most 64 hops: 64 us with `hop_scale` of 1 us. Flow scaling adds up
+/// to 100 us in either case, depending on the window.
 #[test]
 fn a_forged_ttl_raises_the_target_by_64_hops_at_most() {
     let honest = target_after("swift", |_| {}).expect("Swift has a target");

@@ -10,7 +10,7 @@ use super::*;
 /// Time after which a refusal is repeated.
 const RETRY: Span = Span::from_ms(100);
 
-/// A table with one flow, whose connection allows two outstanding ops.
+/// A table with one flow. Its connection allows two outstanding ops.
 struct Fixture {
     table: OpTable,
     flow: FlowId,
@@ -26,14 +26,14 @@ impl Fixture {
         Self::with_ops(4)
     }
 
-    /// As [`Fixture::new`], with flows of `max_ops` ops of peers.
+    /// As [`Fixture::new`], with flows that accept `max_ops` ops of peers.
     fn with_ops(max_ops: u32) -> Self {
         let config = config();
         let mut endpoint = Endpoint::new(EndpointConfig::default());
         let flow = endpoint.open(FlowId::new(3), &config.algorithm, &FlowInfo::default());
         let address = ([10, 0, 0, 2], 1).into();
         let engine = Arc::new(EngineStatus::new(address, crate::sys::Families::V4, &[]));
-        // The handle allows more ops than the transport gets at a time.
+        // The handle allows more ops than the transport accepts at a time.
         let limits = ConnectionLimits { max_ops: 2, max_message: 1 << 20 };
         let connection = Arc::new(ConnectionState::new(
             SessionId(1),
@@ -90,14 +90,15 @@ fn the_transport_gets_as_many_ops_as_the_peer_accepts_and_the_others_wait() {
     fixture.table.cancel(at(1), &[fixture.flow], ops[0].0);
     assert!(fixture.table.complete());
     assert_eq!(end(&ops[0].1), Some(OpError::NotSent(Cause::Cancelled)), "no packet was sent");
-    // The number of the cancelled op counts until the peer confirms that it skips it.
+    // The number of the cancelled op counts until the peer confirms that it skips the number.
     assert_eq!(fixture.table.outstanding(&[fixture.flow]), 1);
     fixture.table.cancel(at(1), &[fixture.flow], ops[3].0);
     assert_eq!(end(&ops[3].1), Some(OpError::NotSent(Cause::Cancelled)), "it still waited");
     assert_eq!((end(&ops[1].1), end(&ops[2].1)), (None, None));
 }
 
-/// A peer that accepts two ops of a flow counts a cancelled one until it confirms, by an acknowledgement that completes no op.
+/// A peer that accepts two ops of a flow counts a cancelled op until it confirms the cancellation. The confirming
+/// acknowledgement completes no op.
 #[test]
 fn a_confirmed_cancellation_starts_an_op_that_waits() {
     let mut fixture = Fixture::new();
@@ -134,7 +135,7 @@ fn a_confirmed_cancellation_starts_an_op_that_waits() {
     assert!(fixture.table.endpoint.poll_data(at(4)).is_some(), "a packet of an op that waited");
 }
 
-/// A close waits for the last op, also if this op never left the queue.
+/// A close waits for the last op, even if this op never left the queue.
 #[test]
 fn the_end_of_the_last_op_is_reported_even_if_it_still_waited() {
     for deadline in [None, Some(Duration::from_millis(50))] {
@@ -144,7 +145,7 @@ fn the_end_of_the_last_op_is_reported_even_if_it_still_waited() {
             fixture.table.cancel(at(1), &[fixture.flow], *ticket);
         }
         assert!(fixture.table.complete());
-        // The peer still counts both.
+        // The peer still counts both ops.
         let (last, end_of_last) = fixture.submit(at(2), 2, deadline);
         fixture.table.watch(&[fixture.flow]);
         assert_eq!(fixture.table.poll_idle(), None);
@@ -172,7 +173,7 @@ fn a_cancellation_looks_for_its_op_in_the_flow_that_the_ticket_names() {
         submitted.push((op.0.ticket, op.1));
         fixture.table.submit(at(0), flows[index], op.0);
     }
-    // An op of the same number in a flow of another connection is not meant.
+    // An op with the same number in a flow of another connection is not cancelled.
     let others = fixture.open(5);
     fixture.table.cancel(at(1), &others, submitted[0].0);
     assert!(!fixture.table.complete());
@@ -190,7 +191,7 @@ fn deadlines_pass_in_the_table_and_in_the_queue() {
     let [slow, soon, waiting] = [(0, None), (1, Some(20)), (2, Some(10))]
         .map(|(index, ms)| fixture.submit(at(100), index, ms.map(Duration::from_millis)).1);
     assert_eq!(fixture.table.next_timeout(), at(110), "the deadline of the op that waits");
-    // Data leaves, so that the peer may have seen the ops that the transport has.
+    // Data is sent, so the peer may have seen the ops that the transport has accepted.
     while fixture.table.endpoint.poll_data(at(101)).is_some() {}
     fixture.table.handle_deadlines(at(109));
     assert_eq!(end(&waiting), None);
@@ -283,7 +284,8 @@ fn a_refusal_that_stays_unconfirmed_is_repeated_ever_more_seldom() {
     assert_eq!(sent, [0, 100, 300, 700, 1_500, 3_100, 4_700, 6_300]);
 }
 
-/// A peer with a later flow has new reads refused all the time, faster than they are repeated, and confirms the old ones.
+/// A peer with a later flow continuously causes new refusals of reads, faster than they are repeated, and confirms the old
+/// ones.
 #[test]
 fn a_refusal_is_repeated_although_new_ones_come_without_end() {
     let mut fixture = Fixture::new();
@@ -309,12 +311,12 @@ fn a_refusal_is_repeated_although_new_ones_come_without_end() {
     assert_eq!(repeated, 2, "after 100 and 300 ms");
 }
 
-/// More refusals than the transport queues, of flows within their limit and of one that never confirms.
+/// There are more refusals than the transport queues: of flows within their limit, and of one flow that never confirms.
 #[test]
 fn refusals_of_a_flow_are_repeated_whatever_the_peers_of_other_flows_do() {
     let mut fixture = Fixture::new();
     let others = fixture.open(600);
-    // The refusals that are sent within a time.
+    // Returns the number of refusals that are sent in a span of time.
     let sent = |fixture: &mut Fixture, from: u64, to: u64| -> usize {
         let mut sent = 0;
         for ms in from..to {
@@ -328,15 +330,16 @@ fn refusals_of_a_flow_are_repeated_whatever_the_peers_of_other_flows_do() {
     for &flow in &others {
         (0..2).for_each(|op| fixture.refuse(flow, op));
     }
-    // Six of the flow that does not confirm are beyond its limit: they leave once.
+    // Six refusals of the flow that does not confirm are beyond its limit: they are sent once.
     assert_eq!(sent(&mut fixture, 0, 100), 10 + 2 * others.len());
-    // Each is repeated once before 300 ms.
+    // Each of the others is repeated once before 300 ms.
     assert_eq!(sent(&mut fixture, 100, 300), 4 + 2 * others.len());
     fixture.table.release_flows(at(300), &others);
     assert_eq!(sent(&mut fixture, 300, 700), 4);
 }
 
-/// A peer of 1024 flows has 64 reads of each refused, and confirms none. The refusal of another flow is among the last ones.
+/// A peer of 1024 flows has 64 reads of each flow refused, and confirms no refusal. The refusal of another flow is among the
+/// last ones.
 #[test]
 fn the_refusal_of_a_flow_leaves_soon_beside_65536_of_others() {
     let mut fixture = Fixture::with_ops(1024);

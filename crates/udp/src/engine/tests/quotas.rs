@@ -16,7 +16,8 @@ fn identified(own: u8, peer: u8) -> Config {
     config
 }
 
-/// A peer says how many ops it accepts itself. The server takes `max_ops` per flow from it, and memory for them, all the same.
+/// A peer states how many ops it accepts itself. The server nevertheless accepts `max_ops` per flow from it, and reserves
+/// memory for them.
 #[test]
 fn a_peer_is_charged_for_the_ops_that_it_may_have_whatever_it_accepts_itself() {
     let (mut server, mut client) = (identified(1, 2), identified(2, 1));
@@ -38,7 +39,7 @@ fn a_peer_is_charged_for_the_ops_that_it_may_have_whatever_it_accepts_itself() {
     connect(2, 1).map(drop).expect("within the quota");
 }
 
-/// Four processes of the same peer, of which the application of the server accepts none.
+/// Four processes of the same peer connect, and the server's application accepts no connection.
 #[test]
 fn a_peer_fills_a_quarter_of_the_backlog_and_is_told() {
     let (mut server, client) = (identified(1, 2), identified(2, 1));
@@ -58,13 +59,13 @@ fn a_peer_fills_a_quarter_of_the_backlog_and_is_told() {
     connect(&mut hosts, 3).map(drop).expect("there is room again");
 }
 
-/// A member of the group makes one key pair after the other, and opens a connection of two flows with each.
+/// A member of the group makes one key pair after another, and opens a connection of two flows with each.
 #[test]
 fn the_ops_of_all_unlisted_keys_leave_room_for_listed_ones() {
     let mut server = identified(1, 2);
     server.session.accept_unlisted = true;
     (server.max_ops, server.max_flows) = (16, 2);
-    // 32 for each key. All unlisted ones have three times the default of a key, 4 times 32: twelve connections.
+    // The quota of each key is 32. All unlisted keys have three times the default of a key, 4 times 32: twelve connections.
     server.quota_ops = Some(32);
     let client = |n: u8| VirtualHost::new([10, 0, 0, n], &identified(n, 1));
     let mut hosts: Vec<_> = [VirtualHost::new([10, 0, 0, 1], &server)].into();
@@ -81,7 +82,7 @@ fn the_ops_of_all_unlisted_keys_leave_room_for_listed_ones() {
     drop(connected);
 }
 
-/// A handshake takes its slot of the backlog with its first packet. A member of the group completes none.
+/// A handshake takes its slot of the backlog with its first packet. A member of the group completes no handshake.
 #[test]
 fn connections_of_unlisted_keys_that_wait_leave_room_for_listed_ones() {
     let mut server = identified(1, 2);

@@ -1,4 +1,5 @@
-//! A host in virtual time does not rest while datagrams wait in its socket, as a real socket stays readable.
+//! Like a real socket, which stays readable, the socket of a host in virtual time does not let the host rest while datagrams
+//! wait.
 
 use super::*;
 use crate::session::Peer;
@@ -17,7 +18,7 @@ fn a_host_rests_only_after_it_has_received_every_datagram() {
         stamp: None,
         bytes: vec![0; 3],
     };
-    // A step receives at most four batches, and stops after a lone datagram.
+    // A step receives at most four batches, and stops after a single datagram.
     for _ in 0..20 {
         host.put(0, vec![datagram.clone()]);
     }
@@ -41,7 +42,7 @@ fn the_end_of_failures_removes_those_that_are_still_to_come() {
     assert!(network.errors.borrow().is_empty() && network.receive_errors.borrow().is_empty());
 }
 
-/// Answers that belong to no session wait behind a full socket: more than one step sends.
+/// Answers that belong to no session wait because the socket is full. There are more of them than one step sends.
 #[test]
 fn an_engine_rests_only_after_it_has_sent_every_answer_to_strangers() {
     let mut host = super::VirtualHost::new([10, 0, 0, 1], &config());

@@ -19,22 +19,23 @@ fn spreading(max_mtu: u32) -> Config {
     config
 }
 
-/// A path: what host `from` sends by a port, and whether it arrives, and from which port it seems to come.
+/// A network: for a burst that host `from` sends by a port, returns the port from which it seems to come, or `None` if it is
+/// lost.
 type Network = fn(usize, &Sent, u16) -> Option<u16>;
 
-/// Everything arrives.
+/// All datagrams arrive.
 const OPEN: Network = |_, _, port| Some(port);
 
 thread_local! {
-    /// Requests to accept packets from a port that the first host has sent: the port, and the bytes.
+    /// Requests of the first host to accept packets from a port: the port, and the length in bytes.
     static JOINS: RefCell<Vec<(u8, usize)>> = RefCell::default();
-    /// Which of the next data packets by port 3 are lost, the next one in the lowest bit.
+    /// The next data packets by port 3 that are lost, as bits; the lowest bit stands for the next packet.
     static TO_LOSE: Cell<u32> = const { Cell::new(0) };
-    /// Whether nothing arrives.
+    /// Whether the network loses all datagrams.
     static IS_OUT: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Notes requests to accept packets from a port. Everything arrives unless the network is out.
+/// Records requests to accept packets from a port. All datagrams arrive unless the network is out.
 const NOTED: Network = |from, burst, port| {
     for datagram in burst.datagrams.iter().filter(|d| from == 0 && d[2..4] == [0x46, 8]) {
         JOINS.with_borrow_mut(|joins| joins.push((burst.to.port, datagram.len())));
@@ -47,7 +48,7 @@ fn joins() -> Vec<(u8, usize)> {
     JOINS.take()
 }
 
-/// Exchanges datagrams over a network for a time.
+/// Exchanges datagrams over a network for this time.
 fn run_over(hosts: &mut [VirtualHost; 2], network: Network, patience: Span) {
     let end = hosts[0].engine.network.now.get() + patience;
     loop {
@@ -69,7 +70,7 @@ fn run_over(hosts: &mut [VirtualHost; 2], network: Network, patience: Span) {
     }
 }
 
-/// Hands what a host has sent to the other one.
+/// Delivers the datagrams that one host has sent to the other host. Returns `true` if there were any.
 fn deliver(hosts: &mut [VirtualHost; 2], from: usize, path: Network) -> bool {
     let [sender, receiver] = [from, 1 - from].map(|host| &hosts[host].engine.network);
     let sent = sender.sent.take();
@@ -78,7 +79,7 @@ fn deliver(hosts: &mut [VirtualHost; 2], from: usize, path: Network) -> bool {
         let own = sender.address(burst.to.port);
         let Some(port) = path(from, &burst, own.port()) else { continue };
         let seen = SocketAddr::new(own.ip(), port);
-        // What the network has changed on the way out it changes back on the way in.
+        // A change of the port by the network on the way out is reversed on the way in.
         let to = burst.to.address;
         let number = (0..4u8).find(|&number| {
             let address = receiver.address(number);
@@ -95,12 +96,12 @@ fn deliver(hosts: &mut [VirtualHost; 2], from: usize, path: Network) -> bool {
     any
 }
 
-/// A connection over a network, with the MTU that the kernels know.
+/// Opens a connection over a network. The kernels know this MTU.
 fn connect(config: &Config, mtu: u32, network: Network) -> Pair {
     connect_to(config, |_| (), mtu, network)
 }
 
-/// As [`connect`], to a host with other settings.
+/// As [`connect`], to a host with changed settings.
 fn connect_to(config: &Config, change: fn(&mut Config), mtu: u32, network: Network) -> Pair {
     let mut other = config.clone();
     change(&mut other);
@@ -119,7 +120,7 @@ fn message(pair: &mut Pair, network: Network, patience: Span) -> Paths {
     message_by(0, pair, network, patience)
 }
 
-/// As [`message`], by one of the two flows.
+/// As [`message`], on one of the two flows.
 fn message_by(flow: usize, pair: &mut Pair, network: Network, patience: Span) -> Paths {
     let sent = bytes(100_000);
     let payload = Buffers::Payload(sent.clone().into());
@@ -195,7 +196,7 @@ fn losses_are_those_of_the_path_that_is_cut_and_then_it_is_left() {
         let hurt = port.counters.lost + port.counters.timeouts > 0;
         assert_eq!(hurt, number == 3, "{paths:?}");
     }
-    // Nothing is heard of it within the keepalive time of 10 s.
+    // No packet arrives by that port within the keepalive time of 10 s.
     run_over(&mut pair.hosts, cut, Span::from_secs(11));
     let before = message(&mut pair, cut, Span::from_secs(2));
     let paths = message(&mut pair, cut, Span::from_secs(1));
@@ -203,7 +204,8 @@ fn losses_are_those_of_the_path_that_is_cut_and_then_it_is_left() {
     assert_eq!(before.ports[3].counters, paths.ports[3].counters, "no packet more");
 }
 
-/// A single packet may be lost to congestion. A window of one packet sends the next one after the timeout of the last.
+/// A single packet may be lost to congestion. With a window of one packet, the next packet is sent after the timeout of the
+/// previous one.
 #[test]
 fn one_lost_packet_keeps_a_port_and_two_in_a_row_end_its_use() {
     const LOSSY: Network = |from, burst, port| {
@@ -228,7 +230,7 @@ fn one_lost_packet_keeps_a_port_and_two_in_a_row_end_its_use() {
         let counters = paths.ports[3].counters;
         assert_eq!(TO_LOSE.get(), 0);
         assert_eq!(counters.timeouts, u64::from(lost.count_ones()), "{paths:?}");
-        // Its use ends until the peer confirms it again.
+        // The port is not used again until the peer confirms it.
         let ports: Vec<u8> = joins().iter().map(|&(port, _)| port).collect();
         assert_eq!(ports, asked, "lost: {lost:b}");
     }
@@ -252,7 +254,7 @@ fn a_connection_outlives_the_path_that_it_was_opened_by() {
     }
 }
 
-/// Only what one path reports is acknowledged together, so that the policy learns of each.
+/// Packets of different paths are acknowledged separately, so that the policy learns of each path.
 #[test]
 fn each_port_hears_of_its_packets() {
     let mut pair = connect(&spreading(1280), 1280, OPEN);
@@ -266,7 +268,7 @@ fn each_port_hears_of_its_packets() {
     }
 }
 
-/// Acknowledgements by a path of their own all come to the first port: they report packets of each port all the same.
+/// All acknowledgements take one path to the first port. They still report packets of each port.
 #[test]
 fn an_acknowledgement_is_for_the_port_of_the_packet_that_it_reports() {
     let own = |config: &mut Config| config.ack_path = AckPath::Own;
@@ -279,7 +281,8 @@ fn an_acknowledgement_is_for_the_port_of_the_packet_that_it_reports() {
     assert_eq!(joins(), [], "for 30 s, three keepalive times");
 }
 
-/// Requests of idle ports have 4 bytes of a control packet, 9 of a proof and 8 of an insecure guard, instead of 1252.
+/// Requests of idle ports consist of 4 bytes of a control packet, 9 of a proof and 8 of an insecure guard, instead of 1252
+/// bytes.
 #[test]
 fn ports_of_an_idle_connection_cost_nothing_and_then_a_short_request_each() {
     let mut pair = connect(&spreading(1280), 1280, NOTED);
@@ -294,8 +297,8 @@ fn ports_of_an_idle_connection_cost_nothing_and_then_a_short_request_each() {
     assert!(joins.iter().all(|&(_, bytes)| bytes < 64), "{joins:?}");
 }
 
-/// Nothing arrives for 3 s, so that all ports are lost at once. They come back within 0.4 s, and not after the keepalive time of
-/// 10 s.
+/// No datagram arrives for 3 s, so all ports are lost at the same time. They are used again within 0.4 s, not only after the
+/// keepalive time of 10 s.
 #[test]
 fn all_ports_are_used_again_soon_after_all_were_lost() {
     let mut pair = connect(&spreading(1280), 1280, NOTED);
@@ -316,7 +319,7 @@ fn all_ports_are_used_again_soon_after_all_were_lost() {
     assert!(used && paths.one_port.is_none(), "{paths:?}");
 }
 
-/// Two flows lose packets by a port. Once the peer has confirmed it again, it is used by both at once.
+/// Two flows lose packets by a port. Once the peer has confirmed the port again, both flows use it at once.
 #[test]
 fn what_other_flows_lost_by_a_port_is_forgotten_when_the_peer_confirms_it() {
     let cut: Network = |from, burst, port| {
@@ -345,8 +348,8 @@ fn what_other_flows_lost_by_a_port_is_forgotten_when_the_peer_confirms_it() {
     assert_eq!(joins(), []);
 }
 
-/// Each of them is valid: the peer answers a request that the engine does not know of. Another look at all connections would be due
-/// at once.
+/// Each confirmation is valid: the peer answers a request that the engine does not know of. If a confirmation caused a check
+/// of all connections, the next timeout would be due at once.
 #[test]
 fn confirmations_that_were_not_asked_for_cost_no_look_at_all_connections() {
     let mut pair = connect(&spreading(1280), 1280, OPEN);

@@ -1,5 +1,5 @@
-//! For tests: an initiator that shows a public key of which it does not have the private key, and that has stolen the server's pair.
-//! It computes what it can: a secret of that public key and the server's key.
+//! For tests: an initiator that shows a public key without owning its private key, and that has stolen the server's key pair.
+//! It computes the secret that it can compute: the one of that public key and the server's key.
 
 use snow::params::{CipherChoice, DHChoice, HashChoice};
 use snow::resolvers::CryptoResolver;
@@ -35,7 +35,7 @@ pub(crate) fn initiator(
     Noise::by(primitives, true, credential, packet, cookie).expect("a pattern of this crate")
 }
 
-/// The primitives of [`Noise`], but for the pair of [`Shown`].
+/// The primitives of [`Noise`], except the pair of [`Shown`].
 struct Stolen {
     seeded: Seeded,
     shown: Shown,
@@ -61,7 +61,7 @@ impl CryptoResolver for Stolen {
     }
 }
 
-/// A pair of the thief, or a private key of the thief beside the public key that it shows.
+/// A key pair of the thief, or a private key of the thief next to the public key that it shows.
 struct HalfPair {
     private: X25519,
     shows: Option<[u8; KEY_BYTES]>,

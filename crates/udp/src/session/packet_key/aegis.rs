@@ -1,4 +1,4 @@
-//! AEGIS-128X, by the C code of crate `aegis`.
+//! AEGIS-128X, implemented by the C code of crate `aegis`.
 
 use ::aegis::aegis128l::Aegis128L;
 use ::aegis::aegis128x4::Aegis128X4;
@@ -34,8 +34,8 @@ impl Degree {
 }
 
 impl Aegis128X {
-    /// As [`PacketKey::seal`](super::PacketKey::seal). The library encrypts in place, or by a state that it wipes byte by
-    /// byte afterwards, which takes longer than the copy (docs/security.md).
+    /// As [`PacketKey::seal`](super::PacketKey::seal). The library encrypts in place, or with a state that it wipes byte by
+    /// byte afterwards. That wiping takes longer than the copy here (docs/security.md).
     #[inline]
     pub(super) fn seal(
         &self,

@@ -7,8 +7,8 @@ pub(in crate::session) fn hex<const N: usize>(digits: &str) -> [u8; N] {
     core::array::from_fn(|i| u8::from_str_radix(&digits[2 * i..2 * i + 2], 16).unwrap())
 }
 
-/// McGrew and Viega, "The Galois/Counter Mode of Operation", App. B, test case 16. The number
-/// mixed into the vector is 0, so that the nonce is the vector's own.
+/// McGrew and Viega, "The Galois/Counter Mode of Operation", App. B, test case 16. The number mixed into the initialisation
+/// vector is 0, so the nonce is the initialisation vector itself.
 #[test]
 fn gcm_specification_test_case_16() {
     let key = hex("feffe9928665731c6d6a8f9467308308feffe9928665731c6d6a8f9467308308");
@@ -34,7 +34,7 @@ pub(super) fn gives(key: &PacketKey, readable: &[u8], plain: &[u8], sealed: &[u8
     assert_eq!(&bytes[..plain.len()], plain);
 }
 
-/// RFC 9001 §5.3 and App. A.5: the vector with packet number 654360564 mixed in.
+/// RFC 9001 §5.3 and App. A.5: the initialisation vector with packet number 654360564 mixed in.
 #[test]
 fn rfc_9001_the_number_is_mixed_into_the_vector() {
     let mixed = nonce(&hex("e0459b3474bdd0e44a41c144"), 654_360_564);

@@ -1,15 +1,15 @@
-//! Who has no key, or sends what others sent: no crash, no memory, no packet delivered.
+//! Peers without a key, and replayed packets, cause no crash, use no memory and deliver nothing.
 
 use proptest::prelude::*;
 
 use super::*;
 
-/// An address that is neither host's.
+/// An address that belongs to neither host.
 pub(super) fn elsewhere() -> SocketAddr {
     "10.6.6.6:666".parse().unwrap()
 }
 
-/// Puts the receiver's number of a session into a sealed packet: the first half of its last eight bytes.
+/// Writes the receiver's number of a session into a sealed packet: the first half of its last eight bytes.
 fn put_session(datagram: &mut Datagram, id: SessionId) {
     let at = datagram.bytes.len() - 8;
     datagram.bytes[at..at + 4].copy_from_slice(&id.get().to_be_bytes());
@@ -19,7 +19,7 @@ fn put_session(datagram: &mut Datagram, id: SessionId) {
 fn packets_sent_back_to_their_sender_open_nothing() {
     let mut world = World::new();
     let ours = world.connect(0, 1);
-    // The adversary answers every packet of host 0 by the packet itself, as if from host 1.
+    // The adversary answers every packet of host 0 with the same packet, as if from host 1.
     for _ in 0..200 {
         world.transmit();
         let Some(datagram) = world.wire.pop_front() else { break };
@@ -30,8 +30,9 @@ fn packets_sent_back_to_their_sender_open_nothing() {
     world.run_cut(6_000);
     assert_eq!(world.hosts[0].ends(), [(ours, End::NoAnswer)]);
 
-    // A packet of a session, as if from its receiver. With the sender's own number of the session put in, which nothing
-    // authenticates, it meets the keys of the other direction. Its packet number has not been received there.
+    // A packet of a session, sent back as if from its receiver. If the sender's own number of the session is put in, which
+    // nothing authenticates, the packet is opened with the keys of the other direction. Its packet number has not been
+    // received there.
     let (mut world, ours, theirs) = World::connected();
     for (from, own) in [(0, ours), (1, theirs)] {
         let datagram = world.sealed(from, own, 0, b"mine");
@@ -60,8 +61,9 @@ fn a_forged_unknown_ends_nothing_while_the_peer_answers() {
     assert_eq!(world.deliver(&Datagram { bytes: other, ..forged }), Some(Dropped::UnknownSession));
 }
 
-/// The limit of what a forged Unknown does: the peer must answer a ping within `suspect_timeout`, 500 ms. Who can forge one can
-/// therefore end a session whose peer does not run for longer than that. Repetition gains nothing.
+/// Limit of the effect of a forged Unknown: the peer must answer a ping within `suspect_timeout`, 500 ms. An attacker that
+/// can forge an Unknown can therefore end a session whose peer does not run for longer than that. Repetition has no further
+/// effect.
 #[test]
 fn a_forged_unknown_ends_a_session_whose_peer_pauses_for_longer_than_the_suspect_timeout() {
     let suspect_ms = Config::default().suspect_timeout.as_ps() / Span::from_ms(1).as_ps();
@@ -69,7 +71,7 @@ fn a_forged_unknown_ends_a_session_whose_peer_pauses_for_longer_than_the_suspect
         let (mut world, ours, theirs) = World::connected();
         let bytes = packet::write_unknown(true, theirs.get(), 0).to_vec();
         let forged = Datagram { from: world.address(1), to: world.address(0), bytes };
-        // What is sent to the peer waits in its socket.
+        // Packets to the peer wait in its socket.
         for _ in 0..pause_ms / 10 {
             world.deliver(&forged);
             world.transmit();
@@ -79,7 +81,7 @@ fn a_forged_unknown_ends_a_session_whose_peer_pauses_for_longer_than_the_suspect
         world.run(1_000);
         let ends = |reason| if survives { vec![] } else { vec![reason] };
         assert_eq!(world.hosts[0].ends(), ends((ours, End::Forgotten)), "{pause_ms} ms");
-        // Its pongs are then answered by Unknowns that are true.
+        // The peer's pongs are then answered by genuine Unknowns.
         assert_eq!(world.hosts[1].ends(), ends((theirs, End::Forgotten)), "{pause_ms} ms");
     }
 }
@@ -91,12 +93,12 @@ fn a_forged_unknown_ends_nothing_though_this_side_was_held_off_its_core() {
     let forged = Datagram { from: world.address(1), to: world.address(0), bytes };
     world.deliver(&forged);
     world.transmit();
-    // Longer than `suspect_timeout`: the answer waits in the socket while timers are looked at first.
+    // Longer than `suspect_timeout`: the answer waits in the socket while timers are handled first.
     world.now += Span::from_secs(2);
     world.hosts[0].table.handle_timeout(world.now);
     world.run(1_000);
     assert!(world.hosts[0].table.is_connected(ours));
-    // A peer that is gone is found out all the same, by three pings.
+    // A peer that is gone is still detected, by three pings.
     world.deliver(&forged);
     world.wire.clear();
     for _ in 0..3 {
@@ -110,7 +112,7 @@ fn a_forged_unknown_ends_nothing_though_this_side_was_held_off_its_core() {
     assert_eq!(world.hosts[0].ends(), [(ours, End::Forgotten)]);
 }
 
-/// What is forged, or comes again, is no sign of life.
+/// Forged and repeated packets are no sign of life.
 #[test]
 fn a_silent_peer_is_ended_though_its_packets_are_repeated_and_forged() {
     let (mut world, ours, theirs) = World::connected();
@@ -143,8 +145,8 @@ fn packets_from_another_address_or_session_are_not_opened() {
     assert_eq!(world.deliver(&datagram), None);
     assert_eq!(world.deliver(&datagram), Some(Dropped::Replay));
 
-    // Of an earlier session of the same hosts, with the number of the present one put in: it meets other keys. Both sessions
-    // have had one packet before, so that its packet number is new.
+    // A packet of an earlier session of the same hosts, with the number of the present session put in, is opened with other
+    // keys. Both sessions have had one packet before, so that its packet number is new.
     let (mut world, first, _) = World::connected();
     let mut earlier = world.sealed(0, first, 0, b"from before");
     let now = world.now;
@@ -172,7 +174,7 @@ fn who_holds_one_key_cannot_use_the_session_of_another() {
     world.settle();
     let mut datagram = world.sealed(2, sessions[1], 0, b"mine");
     let theirs = world.sealed(0, sessions[0], 0, b"theirs");
-    // The packet of the one, with session and even address of the other.
+    // The packet of one session, with session and even address of the other.
     let end = datagram.bytes.len() - 8;
     let theirs_end = theirs.bytes.len() - 8;
     datagram.bytes[end..end + 4].copy_from_slice(&theirs.bytes[theirs_end..theirs_end + 4]);
@@ -181,7 +183,7 @@ fn who_holds_one_key_cannot_use_the_session_of_another() {
     assert_eq!(world.deliver(&datagram), Some(Dropped::Forged));
 }
 
-/// Bytes of memory that a table holds on to, as far as floods could make them grow.
+/// Amount of memory that a table retains, as far as floods could make it grow.
 fn held(host: &Host) -> [usize; 3] {
     [host.table.len(), host.table.pending.len(), host.table.events.len()]
 }

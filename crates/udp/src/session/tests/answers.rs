@@ -1,4 +1,4 @@
-//! What an address gets that has proved nothing: less than it has sent, and no memory.
+//! An address that has proved nothing receives less than it has sent, and costs no memory.
 
 use super::adversary::elsewhere;
 use super::cipher::Mode;
@@ -11,8 +11,8 @@ fn rings() -> [KeyRing; 3] {
     [KeyRing::insecure(), ring(), identified(1, &[2])]
 }
 
-/// All handshake packets of a mode, with the cookie of another address, that a holder of a credential of this ring can make, and that
-/// somebody without it can make.
+/// Returns all handshake packets of a mode, with the cookie of another address: packets that a holder of a credential of this
+/// ring can make, and packets of a sender without one.
 fn handshakes(keys: &KeyRing, mode: Mode) -> Vec<Vec<u8>> {
     let cookie = Cookie([7; 16]);
     let noise = [1; 300];
@@ -44,7 +44,7 @@ fn handshakes(keys: &KeyRing, mode: Mode) -> Vec<Vec<u8>> {
     packets
 }
 
-/// All kinds of datagrams that prove no address.
+/// Returns all kinds of datagrams that prove no address.
 fn questions() -> Vec<Vec<u8>> {
     let modes = Cipher::available().flat_map(|c| [Mode::Sealed(c), Mode::Identified(c)]);
     let mut questions: Vec<Vec<u8>> = modes
@@ -54,7 +54,7 @@ fn questions() -> Vec<Vec<u8>> {
     for sealed in [false, true] {
         questions.push(packet::write_unknown(sealed, 0x0101, 0).to_vec());
         for carried in [0, 1, 2, 16, 100, 1400] {
-            // Control packets of a session that is unknown, and the shortest packets of the transport.
+            // Control packets of an unknown session, and the shortest packets of the transport.
             for command in 0..=Command::Joined as u8 + 1 {
                 let mut bytes = Command::Ping.header().to_vec();
                 bytes[3] = command;
@@ -69,7 +69,7 @@ fn questions() -> Vec<Vec<u8>> {
     }
     questions.push(REACH_PROBE.to_vec());
     questions.extend((0..100).map(|length| vec![0; length]));
-    // And whatever is left of each of them.
+    // Truncated versions of each of them, too.
     let cut = |bytes: &Vec<u8>| {
         let length = bytes.len();
         [length / 2, length.saturating_sub(1), length.min(17)].map(|cut| bytes[..cut].to_vec())
@@ -85,7 +85,7 @@ fn no_answer_to_an_unproven_address_is_longer_than_its_question() {
         let mut host = host(1, keys, Config::default());
         let mut now = at(1_000_000);
         for question in questions() {
-            // Later than the least interval of Unknowns.
+            // More time than the minimum interval of Unknowns.
             now += Span::from_ms(1);
             let _ = host.table.receive(now, elsewhere(), &mut question.clone());
             let mut out = [0; MAX_HANDSHAKE_BYTES];
@@ -114,7 +114,7 @@ fn a_repeated_hello_is_answered_by_less_and_stores_nothing() {
         assert_eq!(hello.bytes[2], 0x40);
         let from = [world.address(0), elsewhere()];
         for n in 0..1_000 {
-            // Of its sender, and of somebody who has recorded it.
+            // From its sender, and from an attacker that has recorded it.
             let again = Datagram { from: from[n % 2], ..hello.clone() };
             assert_eq!(world.deliver(&again), None);
             world.transmit();
@@ -123,7 +123,7 @@ fn a_repeated_hello_is_answered_by_less_and_stores_nothing() {
             assert_eq!((answer.to, answer.bytes[2]), (again.from, 0x41));
             assert!(answer.bytes.len() < again.bytes.len());
         }
-        // If they cannot be sent, the answers that wait are bounded.
+        // If the answers cannot be sent, the queue of answers is bounded.
         for _ in 0..1_000 {
             world.deliver(&hello);
         }
@@ -131,7 +131,7 @@ fn a_repeated_hello_is_answered_by_less_and_stores_nothing() {
         assert_eq!(table.waiting_replies(), 256);
         assert!(table.is_empty() && table.pending.is_empty() && world.hosts[1].events.is_empty());
         assert_eq!(table.next_timeout(), None);
-        // None of them has used up the rate of handshakes, which cost a Diffie-Hellman.
+        // None of the Hellos has used up the rate of handshakes that cost a Diffie-Hellman.
         assert_eq!(table.counters().dropped_rate, 0);
     }
 }

@@ -1,10 +1,10 @@
-//! What seals a session's packets: proposed, taken, refused, and not to be changed on the way.
+//! Ciphers of a session's packets: proposed, accepted and refused; an attacker cannot change them in transit.
 
 #[cfg(feature = "aegis")]
 use super::cipher::Mode;
 use super::*;
 
-/// Host 0 proposes a cipher, host 1 takes some.
+/// Host 0 proposes a cipher; host 1 accepts some ciphers.
 fn world(proposed: Cipher, taken: &[Cipher]) -> World {
     let mut world = World::new();
     let asks = Config { cipher: proposed, ..Config::default() };
@@ -64,7 +64,7 @@ fn a_session_that_comes_in_is_sealed_as_its_initiator_proposed() {
     assert_eq!(mode(&world, 0, ours), Some(Mode::Sealed(aes)), "though it would propose another");
 }
 
-/// Who is between them and has no key.
+/// The attacker is on the path and has no key.
 #[cfg(feature = "aegis")]
 #[test]
 fn the_mode_byte_of_a_handshake_cannot_be_changed() {
@@ -95,8 +95,8 @@ fn the_mode_byte_of_a_handshake_cannot_be_changed() {
     }
 }
 
-/// Who is between them and has the key, so that every proof can be made anew, still does not know what
-/// the Noise messages yield.
+/// The attacker is on the path and has the key, so it can make every proof again. It still does not know the secrets that the
+/// Noise messages yield.
 #[cfg(feature = "aegis")]
 #[test]
 fn a_holder_of_the_key_in_between_cannot_change_the_cipher() {

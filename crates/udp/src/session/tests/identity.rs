@@ -1,4 +1,4 @@
-//! Keys of both sides: who is who, who is taken for whom, and what members of the group cannot do.
+//! Keys of both sides: identification of peers, and limits of what members of the group can do.
 
 use super::cipher::Mode;
 use super::*;
@@ -39,7 +39,7 @@ fn no_public_key_is_readable_on_the_wire() {
     }
 }
 
-/// From the first Hello to the close, with a payload in each direction.
+/// Covers a session from the first Hello to the close, with a payload in each direction.
 #[test]
 fn no_hello_name_payload_or_secret_is_readable_on_the_wire() {
     let keys = |n: u8| [&pair(n).secret()[..], pair(n).public().bytes()].map(<[u8]>::to_vec);
@@ -47,7 +47,7 @@ fn no_hello_name_payload_or_secret_is_readable_on_the_wire() {
     let texts = ["hello", "welcome", "host-1", "host-2", "payload"].map(|text| text.into());
     let hidden: Vec<Vec<u8>> =
         keys(1).into_iter().chain(keys(2)).chain([group.bytes().to_vec()]).chain(texts).collect();
-    // A secret of 32 bytes shows by a half of it.
+    // For a secret of 32 bytes, a readable half is enough to detect it.
     let is_readable = |bytes: &[u8], secret: &[u8]| {
         let parts = secret.chunks(if secret.len() == 32 { 16 } else { secret.len() });
         parts.into_iter().any(|part| bytes.windows(part.len()).any(|window| window == part))
@@ -69,7 +69,7 @@ fn no_hello_name_payload_or_secret_is_readable_on_the_wire() {
             assert!(!is_readable(&datagram.bytes, secret), "kind {kind}: {secret:?}");
         }
     }
-    // The search finds what the insecure mode shows.
+    // The search finds texts that the insecure mode shows.
     let (mut world, ours, _) = World::with(KeyRing::insecure(), KeyRing::insecure()).join();
     assert!(is_readable(&world.sealed(0, ours, 0, b"a payload").bytes, b"payload"));
 }
@@ -83,8 +83,8 @@ fn a_member_of_the_group_cannot_act_as_the_server() {
     assert_eq!(world.hosts[0].ends(), [(ours, End::NoAnswer)]);
     assert!(world.hosts[1].table.counters().dropped_unknown_key > 0);
 
-    // It knows the public key of host 2, and so the name of the key and its proof: it can make cookies and refusals,
-    // but neither read the Init nor answer it.
+    // Host 3 knows the public key of host 2, and so the name of the key and its proof. It can make cookies and refusals, but
+    // can neither read the Init nor answer it.
     let as_server = KeyRing::of([
         Entry::new(EntryKey::Shared(SharedKey::new([42; 32]))),
         Entry::new(EntryKey::Own("me".to_owned(), pair(3))),
@@ -130,7 +130,7 @@ fn a_stranger_without_the_shared_key_costs_no_diffie_hellman() {
     assert_eq!(counters.dropped_unknown_key, world.seen.len() as u64, "dropped by name");
 }
 
-/// Neither side does without keys of its own if it has some, whatever a member of the group writes.
+/// If a side has keys of its own, it never opens a session without them, whatever a member of the group writes.
 #[test]
 fn nobody_can_have_a_session_do_without_keys_of_its_own() {
     for (a, b) in [(identified(1, &[2]), ring()), (ring(), identified(2, &[1]))] {
@@ -140,7 +140,8 @@ fn nobody_can_have_a_session_do_without_keys_of_its_own() {
         assert!(world.hosts.iter().all(|host| host.session().is_none()));
         assert!(world.hosts[1].events.is_empty(), "no request reached the application");
     }
-    // A member of the group changes the mode of all packets from one of the handshake on, in both directions, and proves them again.
+    // A member of the group changes the mode of all packets, from one packet of the handshake onwards, in both directions,
+    // and makes their proofs again.
     for at in 0..4 {
         for mode in [0, 1, 2, 0x12] {
             let mut world = world();
@@ -195,7 +196,7 @@ fn a_reason_of_the_application_is_told_and_no_member_of_the_group_can_tell_anoth
     assert_eq!(world.deliver(&refusal), None);
     assert_eq!(world.hosts[0].told(), [Told::application("only on weekdays")]);
     assert!(world.hosts.iter().all(|host| host.table.is_empty()));
-    // Under a shared key alone, and without any, it is told too.
+    // Under a shared key alone, and without any key, the initiator is told too.
     for keys in [ring, KeyRing::insecure] {
         let mut world = World::with(keys(), keys());
         world.hosts[1].accepts = false;
@@ -219,7 +220,7 @@ fn the_cipher_of_an_identified_session_is_the_proposed_one() {
     }
 }
 
-/// Ring `n` of a host with its entries: keys of a group, own pairs, peers; a negative number is retired.
+/// Key ring of a host: numbers of the group keys, own pairs and peers; a negative number is retired.
 fn rotated(groups: &[i8], own: &[i8], peers: &[i8]) -> KeyRing {
     let of = |n: &i8, key: EntryKey| Entry { key, retired: *n < 0 };
     let number = |n: &i8| n.unsigned_abs();
@@ -263,17 +264,17 @@ fn each_key_is_replaced_without_the_end_of_a_session() {
         let datagram = world.sealed(0, ours, 0, b"still there");
         assert_eq!(world.deliver(&datagram), None);
         assert!(world.hosts.iter().all(|host| host.ends().is_empty()), "no session has ended");
-        // A new session of another client, under the new keys.
+        // A new session of another client is opened under the new keys.
         world.hosts.push(host(3, client[1].clone(), Config::default()));
         let fresh = world.connect(2, 1);
         world.settle();
         assert!(world.hosts[2].table.is_connected(fresh));
-        // The old keys open none.
+        // The old keys open no session.
         world.hosts.push(host(6, rotated(&[42], &[1], &[2]), Config::default()));
         let stale = world.connect(3, 1);
         world.run(5_000);
         assert!(!world.hosts[3].table.is_connected(stale));
-        // Removal ends the session that still uses the old key, and it alone.
+        // Removal of the old key ends only the session that still uses it.
         world.hosts[1].table.set_keys(world.now, last).unwrap();
         let now = world.now;
         world.hosts[1].take_events(now);
@@ -296,7 +297,7 @@ fn a_peer_that_is_no_longer_listed_loses_its_session_at_once() {
     assert_eq!(world.hosts[0].ends(), [(ours, End::Closed)]);
 }
 
-/// Of processes with other seeds, and of the same two processes one after the other.
+/// Compares sessions of processes with other seeds, and successive sessions of the same two processes.
 #[test]
 fn sessions_of_the_same_hosts_have_independent_secrets() {
     let mut secrets = std::collections::BTreeSet::new();
@@ -320,7 +321,8 @@ fn sessions_of_the_same_hosts_have_independent_secrets() {
             world.hosts[0].table.close(now, ours);
             world.settle();
         }
-        // The ephemeral key begins the Noise message of an Init, behind its cookie, and that of a Response.
+        // The ephemeral key is at the start of the Noise message: behind the cookie in an Init, and at the start of a
+        // Response.
         for datagram in &world.seen {
             let noise = match datagram.bytes[2] {
                 0x42 => &datagram.bytes[32..],
@@ -334,7 +336,7 @@ fn sessions_of_the_same_hosts_have_independent_secrets() {
     assert_eq!(ephemeral.len(), 24, "each side has an ephemeral key for each session");
 }
 
-/// What is known of it: only the reason in words is the server's own.
+/// Checks the end that the client reports: only a reason in words can come from the server alone.
 #[test]
 fn a_member_of_the_group_on_the_path_can_only_end_an_attempt() {
     use packet::Refusal;
@@ -369,7 +371,7 @@ fn a_member_of_the_group_on_the_path_can_only_end_an_attempt() {
         let members = forged(&world, refusal, ours, true);
         world.deliver(&members);
         assert_eq!(world.hosts[0].ends(), [(ours, end)]);
-        // A connected session is out of its reach.
+        // A connected session is out of the attacker's reach.
         let (mut world, ours, _) = self::world().join();
         let late = forged(&world, refusal, ours, true);
         assert_eq!(world.deliver(&late), Some(Dropped::Stray));
@@ -377,8 +379,8 @@ fn a_member_of_the_group_on_the_path_can_only_end_an_attempt() {
     }
 }
 
-/// A pair was stolen, and its line is retired. The server takes hosts that it does not list, so that the thief could come as one of
-/// them, under the name that the line has.
+/// A key pair was stolen, and its line is retired. The server accepts unlisted hosts, so the thief could try to connect as
+/// one of them, under the name of the retired line.
 #[test]
 fn a_retired_peer_opens_no_session_though_unlisted_peers_may() {
     let mut world = World::with(identified(1, &[2]), rotated(&[42], &[2], &[-1]));

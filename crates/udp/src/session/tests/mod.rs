@@ -1,4 +1,4 @@
-//! Two tables, or more, over a link in virtual time.
+//! Two or more tables, connected by a link in virtual time.
 
 mod adversary;
 mod answers;
@@ -19,7 +19,7 @@ use apus_wire::{Body, Header, Segment, SegmentKind};
 
 use super::*;
 
-/// A datagram on its way.
+/// A datagram in flight.
 #[derive(Clone, Debug)]
 pub(super) struct Datagram {
     pub(super) from: SocketAddr,
@@ -32,18 +32,18 @@ pub(super) struct Host {
     pub(super) address: SocketAddr,
     pub(super) table: Sessions,
     pub(super) events: Vec<Event>,
-    /// Packets delivered: their number in the flow, and payload.
+    /// Packets delivered: their number in the flow, and their payload.
     pub(super) delivered: Vec<(u64, Vec<u8>)>,
-    /// Whether sessions that come in are accepted at once.
+    /// Whether requested sessions are accepted at once.
     pub(super) accepts: bool,
 }
 
-/// Hosts and what is between them.
+/// Hosts and the link between them.
 pub(super) struct World {
     pub(super) now: Time,
     pub(super) hosts: Vec<Host>,
     pub(super) wire: VecDeque<Datagram>,
-    /// Everything that was ever sent.
+    /// All datagrams that were ever sent.
     pub(super) seen: Vec<Datagram>,
 }
 
@@ -79,7 +79,7 @@ pub(super) fn identified(n: u8, peers: &[u8]) -> KeyRing {
     KeyRing::of(keys.map(Entry::new)).unwrap()
 }
 
-/// A message segment of so many bytes, numbered `seq` in its flow.
+/// A message fragment of `length` bytes, numbered `seq` in its flow.
 pub(super) fn message(seq: u64, length: usize) -> Header {
     Header {
         flow: FlowId::new(3),
@@ -122,7 +122,7 @@ impl World {
         table.connect(now, to, key, b"hello").unwrap()
     }
 
-    /// Takes everything that the hosts have to send.
+    /// Takes all datagrams that the hosts have to send.
     pub(super) fn transmit(&mut self) {
         let mut fresh = Vec::new();
         for host in &mut self.hosts {
@@ -136,7 +136,7 @@ impl World {
         self.seen.extend(fresh);
     }
 
-    /// Delivers a datagram; events are taken, and sessions accepted if the host accepts.
+    /// Delivers a datagram. Its events are taken, and requested sessions are accepted if the host accepts them.
     pub(super) fn deliver(&mut self, datagram: &Datagram) -> Option<Dropped> {
         let now = self.now;
         let host = self.hosts.iter_mut().find(|h| h.address == datagram.to)?;
@@ -157,7 +157,7 @@ impl World {
         dropped
     }
 
-    /// Delivers that many datagrams, each before the next is sent; returns their kinds.
+    /// Delivers `count` datagrams, each before the next is sent; returns their kinds.
     pub(super) fn deliver_next(&mut self, count: usize) -> Vec<u8> {
         let mut next = || {
             self.transmit();
@@ -168,7 +168,7 @@ impl World {
         (0..count).map(|_| next()).collect()
     }
 
-    /// Lets everything arrive until nothing is under way.
+    /// Delivers datagrams until none is in flight.
     pub(super) fn settle(&mut self) {
         loop {
             self.transmit();
@@ -177,12 +177,12 @@ impl World {
         }
     }
 
-    /// Lets `ms` milliseconds pass, timers included; everything arrives.
+    /// Lets `ms` milliseconds pass, and handles timers. All datagrams arrive.
     pub(super) fn run(&mut self, ms: u64) {
         self.run_over(ms, Self::settle);
     }
 
-    /// Like [`World::run`], but nothing arrives.
+    /// Like [`World::run`], but no datagram arrives.
     pub(super) fn run_cut(&mut self, ms: u64) {
         self.run_over(ms, |world| {
             world.transmit();
@@ -205,7 +205,7 @@ impl World {
         self.now = end;
     }
 
-    /// Lets `ms` milliseconds pass, timers included; what is sent stays with the hosts.
+    /// Lets `ms` milliseconds pass, and handles timers. Packets to send stay with the hosts.
     pub(super) fn pass(&mut self, ms: u64) {
         self.now += Span::from_ms(ms);
         for host in &mut self.hosts {
@@ -214,7 +214,7 @@ impl World {
         }
     }
 
-    /// Seals a message on a session of a host, not yet sent.
+    /// Seals a message on a session of a host, without sending it.
     pub(super) fn sealed(
         &mut self,
         from: usize,
@@ -269,7 +269,7 @@ impl Host {
         })
     }
 
-    /// What peers said when they refused.
+    /// Reasons that peers stated in their refusals.
     pub(super) fn told(&self) -> Vec<Told> {
         let told = |e: &Event| match e {
             Event::Refused { told, .. } => Some(told.clone()),
@@ -278,7 +278,7 @@ impl Host {
         self.events.iter().filter_map(told).collect()
     }
 
-    /// Why sessions ended, oldest first.
+    /// Reasons for which sessions ended, oldest first.
     pub(super) fn ends(&self) -> Vec<(SessionId, End)> {
         let end = |e: &Event| match e {
             Event::Ended { session, reason } => Some((*session, *reason)),

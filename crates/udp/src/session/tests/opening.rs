@@ -1,4 +1,4 @@
-//! Handshakes: how sessions come about, and how they do not.
+//! Handshakes that result in a session, and handshakes that fail.
 
 use super::*;
 
@@ -110,7 +110,7 @@ fn another_key_is_no_answer_another_mode_is_reported_and_neither_ends_the_wait_e
         assert_eq!(world.hosts[0].ends(), [(ours, end)]);
         assert!(world.hosts[0].table.is_empty() && world.hosts[1].table.is_empty());
         assert!(world.hosts[1].events.is_empty());
-        // Each Hello is answered by at most one packet, which is shorter and says the mode.
+        // Each Hello is answered by at most one packet, which is shorter and contains the mode.
         let (hellos, answers): (Vec<_>, Vec<_>) =
             world.seen.iter().partition(|d| d.from == world.address(0));
         assert_eq!(answers.len(), hellos.len() * told);
@@ -142,7 +142,7 @@ fn the_initiator_is_connected_once_the_responder_has_shown_that_it_keeps_the_ses
     // Hello, Cookie, Init, Response.
     assert_eq!(world.deliver_next(4), [0x40, 0x41, 0x42, 0x43]);
     assert!(!world.hosts[0].table.is_connected(ours) && world.hosts[0].events.is_empty());
-    // The ping is lost and goes again; its answer says that the session is kept.
+    // The ping is lost and is sent again. Its answer shows that the responder keeps the session.
     world.run_cut(50);
     assert!(!world.hosts[0].table.is_connected(ours));
     world.run(1_000);
@@ -284,8 +284,9 @@ fn both_asking_at_once_get_one_session() {
     assert_eq!(world.deliver(&datagram), None);
 }
 
-/// Both sides ask, over a path of 40 ms, one of them at any time within 0.3 s after the other; the first Response is lost. So the later
-/// one has accepted the other side's session before it asks itself, and both can be answered at the same time.
+/// Both sides request a session, over a path of 40 ms. One side starts up to 0.3 s after the other, and the first Response is
+/// lost. The later side has therefore accepted the other side's session before its own request, and both requests can be
+/// answered at the same time.
 #[test]
 fn both_asking_within_a_round_trip_after_a_lost_response_get_one_session() {
     let delay = Span::from_ms(40);
@@ -299,7 +300,7 @@ fn both_asking_within_a_round_trip_after_a_lost_response_get_one_session() {
             while world.now < begin + Span::from_secs(4) {
                 if !asked && world.now >= begin + Span::from_ms(offset) {
                     asked = true;
-                    // The session of the other side may be there already.
+                    // The session of the other side may exist already.
                     if world.hosts[later].session().is_none() {
                         world.connect(later, first);
                     }
@@ -331,7 +332,7 @@ fn both_asking_within_a_round_trip_after_a_lost_response_get_one_session() {
     }
 }
 
-/// There is room for one session, which is the own attempt: the first Init is refused, and the other side's is accepted.
+/// There is room for one session, and the own attempt uses it: the first Init is refused, and the other side's is accepted.
 #[test]
 fn both_asking_at_once_get_one_session_though_there_is_room_for_one_alone() {
     let mut world = World::new();
@@ -359,7 +360,7 @@ fn a_peer_that_comes_again_ends_its_old_session() {
     assert_eq!(world.hosts[1].ends(), [(theirs, End::Restarted)]);
     assert_eq!(world.deliver(&lost), Some(Dropped::UnknownSession));
 
-    // The same process, which has forgotten its session without a word.
+    // The same process, which has lost its session without notice to the peer.
     let (mut world, ours, theirs) = World::connected();
     world.hosts[0].table.remove(ours);
     world.connect(0, 1);
@@ -381,8 +382,8 @@ fn a_responder_that_restarts_in_the_handshake_is_asked_anew() {
     assert!(world.hosts[0].table.is_connected(ours));
 }
 
-/// The Response is lost, as is everything else for 1.5 s. The initiator asks for a cookie again, which is the same one, and the
-/// responder repeats its Response.
+/// The Response is lost, as are all other packets for 1.5 s. The initiator requests a cookie again, which is the same one,
+/// and the responder repeats its Response.
 #[test]
 fn a_handshake_that_was_interrupted_goes_on_with_its_init() {
     let mut world = World::new();
@@ -397,8 +398,8 @@ fn a_handshake_that_was_interrupted_goes_on_with_its_init() {
     assert_eq!((world.hosts[0].table.len(), world.hosts[1].table.len()), (1, 1));
 }
 
-/// Host `b` asks for a session of its own after it has accepted that of host `a`. Its Init arrives before the ping that confirms
-/// the other one. The sides have each order of process numbers once.
+/// Host `b` requests a session of its own after it has accepted that of host `a`. Its Init arrives before the ping that
+/// confirms the session of host `a`. Both orders of the process numbers are tested.
 #[test]
 fn an_accepted_session_stays_and_the_one_that_crosses_it_ends() {
     for (a, b) in [(0, 1), (1, 0)] {
@@ -418,7 +419,7 @@ fn an_accepted_session_stays_and_the_one_that_crosses_it_ends() {
     }
 }
 
-/// Whichever number the new process has, it knows nothing of the session that the old one has accepted.
+/// Whichever number the new process has, it does not know the session that the old process has accepted.
 #[test]
 fn an_accepted_session_yields_to_a_new_process_of_the_peer() {
     for seed in 70..74 {

@@ -1,18 +1,18 @@
-//! Further ports of a session: who can prove one, and what comes from others.
+//! Further ports of a session: which peers can prove one, and the treatment of packets from other ports.
 
 use super::*;
 
-/// A session whose opener may use four ports, and who sends from the address of another.
+/// A session whose opener may use four ports. Tests deliver its packets from any address.
 struct Ports {
     world: World,
     ours: SessionId,
     theirs: SessionId,
 }
 
-/// What a table sends: to where, from which of its ports, and bytes.
+/// Packets that a table sends: source and destination with the port number, and the bytes.
 type Sent = Vec<(Peer, Vec<u8>)>;
 
-/// The port from which host 0's port `number` is seen.
+/// The address and port at which host 0's port `number` is seen.
 fn outside(number: u8) -> SocketAddr {
     SocketAddr::from(([10, 0, 0, 1], 9000 + u16::from(number)))
 }
@@ -37,7 +37,7 @@ impl Ports {
         packet
     }
 
-    /// Hands a datagram to a host, as it came from `from` to its port `port`.
+    /// Delivers a datagram to port `port` of a host, as if sent from `from`.
     fn hand(
         &mut self,
         host: usize,
@@ -53,7 +53,7 @@ impl Ports {
         }
     }
 
-    /// Takes what a host has to send.
+    /// Takes the packets that a host has to send.
     fn sent(&mut self, host: usize) -> Sent {
         let (now, mut out) = (self.world.now, [0; MAX_HANDSHAKE_BYTES]);
         let table = &mut self.world.hosts[host].table;
@@ -61,7 +61,7 @@ impl Ports {
         std::iter::from_fn(next).collect()
     }
 
-    /// Proves port `number` of host 0, which is seen at `from`; returns whether it is confirmed.
+    /// Proves port `number` of host 0, which is seen at `from`. Returns `true` if the port is confirmed.
     fn prove(&mut self, number: u8, from: SocketAddr) -> bool {
         let join = self.join(number, 1200);
         let server = self.world.address(1);
@@ -87,7 +87,7 @@ impl Ports {
         false
     }
 
-    /// Sends a packet of the transport from `from`; returns the number of the port that it is taken for.
+    /// Sends a packet of the transport from `from`. Returns the number of the port to which the receiver attributes it.
     fn packet(&mut self, seq: u64, from: SocketAddr) -> Result<u8, Dropped> {
         let mut bytes = self.world.sealed(0, self.ours, seq, b"data").bytes;
         match self.world.hosts[1].table.receive(self.world.now, from, &mut bytes) {
@@ -120,12 +120,12 @@ fn a_port_of_another_address_is_never_taken() {
     let elsewhere: SocketAddr = "10.6.6.6:9001".parse().unwrap();
     assert_eq!(ports.hand(1, elsewhere, 0, &join), Err(Dropped::Address));
     assert!(ports.sent(1).is_empty());
-    // It was not opened, so it still counts from the right address.
+    // The packet was not opened, so it is still accepted from the right address.
     assert_eq!(ports.hand(1, outside(1), 0, &join), Ok(()));
 }
 
-/// Who shares the address of a peer, such as another process behind the same NAT, catches a request and sends it from a port of
-/// its own.
+/// A host that shares the address of a peer, such as another process behind the same NAT, intercepts a request and sends it
+/// from a port of its own.
 #[test]
 fn a_request_that_another_port_has_sent_proves_nothing() {
     let mut ports = Ports::new();
@@ -141,14 +141,14 @@ fn a_request_that_another_port_has_sent_proves_nothing() {
     assert_eq!(short_answers.len(), 1);
     assert!(short_answers[0].1.len() <= shortest.len());
     assert_eq!(ports.hand(1, thief, 0, &join), Err(Dropped::Replay), "once");
-    // The thief cannot read the token, and has no key to send it under.
+    // The thief cannot read the token, and has no key to send the token under.
     assert_eq!(ports.packet(0, thief), Err(Dropped::Address));
     let mut guess = answers[0].1.clone();
     guess[3] = 10;
     assert!(ports.hand(1, thief, 0, &guess).is_err());
     assert!(ports.sent(1).iter().all(|(_, bytes)| bytes.len() <= guess.len()));
     assert_eq!(ports.packet(1, thief), Err(Dropped::Address));
-    // The owner's own request replaces it.
+    // The owner's own request replaces the thief's.
     assert!(ports.prove(1, outside(1)));
     assert_eq!(ports.packet(2, outside(1)), Ok(1));
 }
@@ -162,7 +162,7 @@ fn a_nat_may_change_a_port_and_the_port_before_counts_no_more() {
     assert!(ports.prove(1, changed));
     assert_eq!(ports.packet(1, changed), Ok(1));
     assert_eq!(ports.packet(2, outside(1)), Err(Dropped::Address));
-    // Two ports that a NAT makes one are one.
+    // If a NAT maps two ports to the same port, they count as one port.
     assert!(ports.prove(2, changed));
     assert_eq!(ports.packet(3, changed), Ok(2));
 }
@@ -204,7 +204,7 @@ fn no_session_begins_at_a_further_port() {
         let got = ports.hand(1, datagram.from, 1, &datagram.bytes);
         assert_eq!(got, Err(Dropped::Address));
     }
-    // Nor do packets of the session come to a port that this side does not use.
+    // Packets of the session are not accepted at a port that this side does not use either.
     let bytes = ports.world.sealed(0, ports.ours, 9, b"data").bytes;
     let from = ports.world.address(0);
     assert_eq!(ports.hand(1, from, 1, &bytes), Err(Dropped::Address));
@@ -225,7 +225,7 @@ fn a_silent_peer_is_pinged_from_every_confirmed_port() {
         }
     }
     assert_eq!(from[..3], [0, 1, 3]);
-    // The answer goes to where the ping came from.
+    // The answer goes to the address from which the ping came.
     let mut ping = [0; 64];
     let now = ports.world.now;
     let table = &mut ports.world.hosts[0].table;

@@ -1,4 +1,4 @@
-//! Quotas of keys: one greedy or broken peer keeps no other out.
+//! Quotas of keys: a greedy or broken peer does not exclude other peers.
 
 use super::*;
 
@@ -32,7 +32,7 @@ fn a_peer_has_a_quarter_of_the_sessions_and_is_told_so() {
     let other = world.connect(2, 1);
     world.settle();
     assert!(world.hosts[2].table.is_connected(other), "another peer is not affected");
-    // A session that ends makes room.
+    // The end of a session makes room.
     let first = world.hosts[3].session().expect("connected");
     let now = world.now;
     world.hosts[3].table.close(now, first);
@@ -71,7 +71,7 @@ fn unfinished_handshakes_of_a_peer_leave_room_for_others() {
     let other = world.connect(2, 1);
     world.settle();
     assert!(world.hosts[2].table.is_connected(other));
-    // They end, and with them their places.
+    // When these requests end, their slots are free again.
     world.run(6_000);
     let from = again(&mut world, 9);
     let fresh = world.connect(from, 1);
@@ -79,7 +79,7 @@ fn unfinished_handshakes_of_a_peer_leave_room_for_others() {
     assert!(world.hosts[from].table.is_connected(fresh));
 }
 
-/// Every Init has another number and a cookie: a member of the group that means it, from one address.
+/// Every Init has another number and a cookie: a malicious member of the group sends them from one address.
 #[test]
 fn handshakes_from_one_address_are_limited_before_they_cost_a_diffie_hellman() {
     let mut world = world(Config { handshake_rate: 40, ..Config::default() });
@@ -95,15 +95,15 @@ fn handshakes_from_one_address_are_limited_before_they_cost_a_diffie_hellman() {
         computed = 100 - counters.dropped_rate;
     }
     assert_eq!(computed, 10, "a quarter second of 40 per second");
-    // Another peer, at another address, is served meanwhile.
+    // Another peer, at another address, is still served.
     world.hosts[1].accepts = true;
     let other = world.connect(2, 1);
-    // Two of the others wait for their turn before it.
+    // Two of the earlier Inits are handled before it.
     world.run(3);
     assert!(world.hosts[2].table.is_connected(other));
 }
 
-/// A peer has several addresses.
+/// The peer has several addresses.
 #[test]
 fn handshakes_of_one_key_are_limited_whatever_its_address() {
     let mut world = world(Config { handshake_rate: 40, ..Config::default() });
@@ -112,15 +112,16 @@ fn handshakes_of_one_key_are_limited_whatever_its_address() {
         world.connect(from, 1);
         world.settle();
     }
-    // All but eight wait for their turn, 1 ms each, although the rate of all addresses is lower. Meanwhile one more is within the rate of the key.
+    // All but eight wait for their turn, 1 ms each, although the rate of all addresses is lower. Meanwhile the rate of the
+    // key admits one more.
     world.run(22);
     let connected = world.hosts[1].table.len();
     assert_eq!(connected, 11);
     assert_eq!(world.hosts[1].table.counters().dropped_rate, 19);
 }
 
-/// Twenty peers ask at once: eight have their turn at once, and the others one after the other, as they came. What comes again meanwhile
-/// is no other handshake.
+/// Twenty peers request a session at the same time. Eight handshakes have their turn at once, and the others follow one after
+/// the other, in the order of their arrival. A repeated Init in the meantime is not another handshake.
 #[test]
 fn first_messages_of_a_burst_wait_for_their_turns() {
     let mut world = world(Config::default());
@@ -148,7 +149,7 @@ fn first_messages_of_a_burst_wait_for_their_turns() {
     assert_eq!(world.hosts[1].table.counters().dropped_rate, 0);
 }
 
-/// A host that may take more handshakes answers them faster: 40,000 per second from all addresses.
+/// With a higher handshake rate, a host answers handshakes faster: 40,000 per second from all addresses.
 #[test]
 fn turns_are_as_fast_as_the_rate_of_handshakes() {
     let mut world = world(Config { handshake_rate: 10_000, ..Config::default() });
@@ -163,7 +164,7 @@ fn turns_are_as_fast_as_the_rate_of_handshakes() {
     assert!(asked.iter().all(|&(host, id)| world.hosts[host].table.is_connected(id)));
 }
 
-/// As [`world`], with a server that takes peers that it does not list.
+/// As [`world`], with a server that accepts unlisted peers.
 fn open_world(config: Config) -> World {
     world(Config { accept_unlisted: true, ..config })
 }
@@ -174,7 +175,7 @@ fn unlisted(world: &mut World, n: u8) -> usize {
     world.hosts.len() - 1
 }
 
-/// Who holds the shared key makes as many pairs as it likes.
+/// A holder of the shared key can make any number of key pairs.
 #[test]
 fn unlisted_keys_together_leave_room_for_listed_ones() {
     for accepts in [true, false] {
@@ -192,7 +193,7 @@ fn unlisted_keys_together_leave_room_for_listed_ones() {
         let other = world.connect(2, 1);
         world.run(1);
         assert!(world.hosts[2].table.is_connected(other));
-        // A session that ends makes room, or a handshake that is given up.
+        // The end of a session makes room, and so does a handshake that is given up.
         world.run(6_000);
         if accepts {
             let first = world.hosts[3].session().expect("connected");
@@ -222,7 +223,8 @@ fn an_unlisted_key_has_its_quota_too() {
     assert_eq!((world.hosts[from].told(), world.hosts[again].told()), (vec![], vec![Told::Quota]));
 }
 
-/// Beyond the room of all unlisted peers, another key is no way to another Diffie-Hellman: each counts as a refused one.
+/// Once the unlisted peers have used up their room, another key does not give another Diffie-Hellman: each further handshake
+/// counts as a refused one.
 #[test]
 fn unlisted_keys_beyond_their_room_are_soon_dropped_before_a_diffie_hellman() {
     let config =
@@ -238,7 +240,7 @@ fn unlisted_keys_beyond_their_room_are_soon_dropped_before_a_diffie_hellman() {
     assert_eq!(world.hosts[1].table.counters().dropped_rate, 13);
 }
 
-/// At one address, another port and another key.
+/// The peers are at one address, with different ports and different keys.
 #[test]
 fn unlisted_keys_at_one_address_have_one_share() {
     let mut world = open_world(Config::default());
@@ -254,7 +256,7 @@ fn unlisted_keys_at_one_address_have_one_share() {
     assert_eq!(accounts, [Some(0), Some(1), Some(1)], "a listed peer has a share of its own");
 }
 
-/// The server lists a peer that was unlisted, and the other way round.
+/// The server lists a peer that was unlisted, and removes a listed peer from its ring.
 #[test]
 fn sessions_count_for_whom_the_ring_lists_now() {
     let mut world = open_world(Config { max_sessions: 4, max_pending: 4, ..Config::default() });
@@ -271,7 +273,7 @@ fn sessions_count_for_whom_the_ring_lists_now() {
     world.hosts[1].table.set_keys(now, listed).unwrap();
     let fifth = unlisted(&mut world, 24);
     assert!(connect(&mut world, fifth), "one of three is listed");
-    // It ends, and is listed no more: there is no room for a fourth one.
+    // The second peer's session ends, and the first peer is unlisted again: there is no room for a fourth session.
     let ours = world.hosts[second].session().expect("connected");
     world.hosts[second].table.close(now, ours);
     world.settle();

@@ -1,9 +1,9 @@
-//! Handshake packets that were recorded and come again.
+//! Recorded handshake packets that are sent again.
 
 use super::adversary::elsewhere;
 use super::*;
 
-/// Puts a fresh cookie into an Init of host 0: that of host 1's table for it now.
+/// Puts a fresh cookie into an Init of host 0: the one that host 1's table would issue now.
 fn with_fresh_cookie(world: &World, init: &Datagram) -> Datagram {
     let packet = packet::Handshake::parse(&init.bytes).expect("an Init");
     let (now, from, table) = (world.now, init.from, &world.hosts[1].table);
@@ -14,7 +14,7 @@ fn with_fresh_cookie(world: &World, init: &Datagram) -> Datagram {
     fresh
 }
 
-/// Proves a handshake packet of host 0 again, as a holder of the shared key can.
+/// Makes the proof of a handshake packet of host 0 again, as a holder of the shared key can.
 fn proven_again(world: &World, mut datagram: Datagram) -> Datagram {
     let keys = &world.hosts[0].table.keys;
     let credential = keys.get(keys.towards(None).unwrap()).unwrap();
@@ -39,14 +39,14 @@ fn a_replayed_init_opens_nothing() {
     for world in worlds() {
         let (mut world, ..) = world.join();
         let init = init(&world);
-        // While the session lives it is known; from elsewhere the cookie is wrong.
+        // While the session lives, the Init is known. From another address, its cookie is wrong.
         assert_eq!(world.deliver(&init), None);
         let moved = Datagram { from: elsewhere(), ..init.clone() };
         assert_eq!(world.deliver(&moved), Some(Dropped::Unproven));
         assert_eq!(world.hosts[1].table.len(), 1);
         world.settle();
-        // After the cookie's life it is nothing, even with a fresh cookie put in: a stranger cannot prove that packet, and
-        // if a member of the group proves it again, its Noise message is still bound to the old cookie.
+        // After the cookie's lifetime the Init is useless, even with a fresh cookie put in. A sender without the key cannot
+        // prove that packet. If a member of the group proves it again, its Noise message is still bound to the old cookie.
         world.run(10_000);
         assert_eq!(world.deliver(&init), Some(Dropped::Unproven));
         let fresh = with_fresh_cookie(&world, &init);
@@ -101,7 +101,7 @@ fn a_replayed_init_does_not_end_the_session_in_use() {
     assert!(world.hosts[0].ends().is_empty() && world.hosts[1].ends().is_empty());
 }
 
-/// A cookie is valid for 10 s at most, here for all of them, and a request that nobody confirms is given up after 5 s.
+/// A cookie is valid for 10 s at most, here for the whole 10 s, and a request that no peer confirms is given up after 5 s.
 #[test]
 fn an_init_replayed_after_the_end_asks_the_application_once_per_handshake_timeout() {
     for world in worlds() {
@@ -132,8 +132,8 @@ fn an_init_replayed_after_the_end_asks_the_application_once_per_handshake_timeou
     }
 }
 
-/// A session that is refused is forgotten, so that each replay of its Init is a new request, within the rate of handshakes of its
-/// address: 256 per second, and a quarter of that at once.
+/// A refused session is forgotten, so each replay of its Init is a new request, within the rate of handshakes of its address:
+/// 256 per second, and a quarter of that at once.
 #[test]
 fn an_init_that_is_refused_asks_again_as_often_as_the_rate_of_handshakes_allows() {
     let mut world = World::new();
@@ -157,8 +157,8 @@ fn an_init_that_is_refused_asks_again_as_often_as_the_rate_of_handshakes_allows(
     assert_eq!(world.deliver(&init), Some(Dropped::Unproven), "the cookie's life is over");
 }
 
-/// Host `b` connects to host `a`, which had a session with it before. The Init of that session comes again at each step. The sides
-/// have each order of process numbers once.
+/// Host `b` connects to host `a`, with which it had a session before. The Init of that session is replayed at each step. Both
+/// orders of the process numbers are tested.
 #[test]
 fn a_replayed_init_does_not_end_an_attempt_of_this_host() {
     for (a, b) in [(0, 1), (1, 0)] {

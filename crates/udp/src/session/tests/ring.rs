@@ -129,7 +129,7 @@ fn a_ring_has_a_bounded_number_of_keys() {
     assert_eq!(KeyRing::of(groups(1025)).unwrap_err(), KeyError::TooMany);
     let with_peers = groups(1000).chain([own(1)]).chain((2..19).map(|n| peer(&n.to_string(), n)));
     assert_eq!(KeyRing::of(with_peers).unwrap_err(), KeyError::TooMany, "18,000 pairs");
-    // The limit is that of each kind, in any order of the lines.
+    // The limit applies to each kind, in any order of the lines.
     let peers = |count: u16| {
         (0..count).map(|n| {
             let mut public = [1; 32];
@@ -144,7 +144,7 @@ fn a_ring_has_a_bounded_number_of_keys() {
     assert_eq!(beyond, KeyError::TooMany);
 }
 
-/// A vector that grows leaves its former buffer, with the secrets in it, to the allocator.
+/// A vector that grows returns its former buffer, with the secrets in it, to the allocator.
 #[test]
 fn vectors_of_secrets_have_their_full_capacity_at_once() {
     let all = [group(1), group(2), group(3), own(4), peer("a", 5), peer("b", 6), peer("c", 7)];

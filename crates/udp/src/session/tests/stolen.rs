@@ -1,4 +1,4 @@
-//! What long-lived keys open that were stolen: the shared key, and the pairs of hosts.
+//! What an attacker can do with stolen long-lived keys: the shared key, and the pairs of hosts.
 
 use zeroize::Zeroizing;
 
@@ -12,7 +12,7 @@ use super::*;
 
 const COOKIE: Cookie = Cookie([3; 16]);
 
-/// Returns a handshake packet of host 0 of a world, which has this ring.
+/// Returns a handshake packet of host 0 of a world that has this ring.
 fn handshake<'m>(keys: &KeyRing, message: Message<'m>) -> Handshake<'m> {
     let key = keys.towards(None).unwrap();
     let mode = match keys.get(key).unwrap().level.is_identified() {
@@ -22,7 +22,7 @@ fn handshake<'m>(keys: &KeyRing, message: Message<'m>) -> Handshake<'m> {
     Handshake { mode, key, initiator: 2, message }
 }
 
-/// Somebody has recorded a handshake, and gets all long-lived keys later: the shared key and the pairs of both sides.
+/// An attacker has recorded a handshake, and obtains all long-lived keys later: the shared key and the pairs of both sides.
 #[test]
 fn long_lived_keys_that_are_stolen_later_open_the_first_message_of_a_handshake_alone() {
     for rings in [[identified(1, &[2]), identified(2, &[1])], [ring(), ring()]] {
@@ -44,20 +44,20 @@ fn long_lived_keys_that_are_stolen_later_open_the_first_message_of_a_handshake_a
         assert_eq!(thief.read(&first).as_deref(), Some(&b"hello"[..]));
         let is_identified = credential(0).level.is_identified();
         assert_eq!(thief.peer(), is_identified.then(|| pair(1).public()));
-        // With the keys of both sides the thief repeats the client's part, but for the secret of both ephemeral keys.
+        // With the keys of both sides the thief repeats the client's part, except the secret of both ephemeral keys.
         let ephemeral = *first.first_chunk().unwrap();
         let shown = Shown::Ephemeral(ephemeral);
         let mut thief = thief::initiator(shown, &pair(2), credential(0), &packet, COOKIE);
         assert_eq!(thief.write(b"hello").unwrap(), first, "nothing else is missing");
         assert_eq!(thief.read(&second), None);
-        // That is what is missing: with the client's ephemeral key the second message is readable.
+        // Only that secret is missing: with the client's ephemeral key the second message is readable.
         let mut thief = side(true, 11);
         assert_eq!(thief.write(b"hello").unwrap(), first);
         assert_eq!(thief.read(&second).as_deref(), Some(&b"welcome"[..]));
     }
 }
 
-/// A handshake of host 0 of a world, which a program of its own leads.
+/// A handshake of host 0 of a world, made by a custom program instead of a table.
 struct ByHand {
     credential: Credential,
     cookie: Cookie,
@@ -103,8 +103,8 @@ impl ByHand {
     }
 }
 
-/// Key compromise impersonation (Noise §7.7): the first message of IK is authenticated by a secret of both sides' pairs, so that the
-/// server's pair suffices to forge it. To read the answer takes the client's pair.
+/// Key compromise impersonation (Noise §7.7): the first message of IK is authenticated by a secret of both sides' pairs, so
+/// the server's pair suffices to forge it. Reading the answer requires the client's pair.
 #[test]
 fn a_stolen_server_key_asks_in_the_name_of_any_client_and_is_never_connected() {
     let mut world = World::with(identified(3, &[2]), identified(2, &[1]));
@@ -125,8 +125,8 @@ fn a_stolen_server_key_asks_in_the_name_of_any_client_and_is_never_connected() {
     assert!(world.hosts[1].table.is_empty());
 }
 
-/// As above, with the group's key and a pair of its own, host 3's, in place of the server's pair. The server reads the public key of
-/// host 1, which is listed, and no more.
+/// As above, but the thief has the group's key and a pair of its own, host 3's, instead of the server's pair. The server
+/// reads the public key of host 1, which is listed, and cannot authenticate the rest.
 #[test]
 fn who_shows_a_listed_key_without_its_private_half_does_not_reach_the_application() {
     let mut world = World::with(identified(3, &[2]), identified(2, &[1]));
@@ -136,7 +136,7 @@ fn who_shows_a_listed_key_without_its_private_half_does_not_reach_the_applicatio
     assert!(world.hosts[1].table.is_empty() && world.hosts[1].events.is_empty());
     world.transmit();
     assert!(world.wire.is_empty(), "no answer");
-    // The same thief in the name of the pair that it has, which is listed here, is heard.
+    // The same thief is answered if it shows the public key of the pair that it has, and that pair is listed.
     let mut world = World::with(identified(1, &[2]), identified(2, &[1]));
     let by_hand = ByHand::begin(&mut world);
     let (_, dropped) = by_hand.ask_as_host_1(&mut world, 1);
@@ -144,7 +144,7 @@ fn who_shows_a_listed_key_without_its_private_half_does_not_reach_the_applicatio
     assert!(matches!(world.hosts[1].events[..], [Event::Incoming { .. }]));
 }
 
-/// Host 1 is a client and host 2 a server that lists each other; host 3 lists the server too, and host 4 lists host 1.
+/// Host 1 is a client and host 2 a server, and each lists the other. Host 3 lists the server too, and host 4 lists host 1.
 #[test]
 fn a_stolen_pair_acts_as_its_own_host_alone() {
     let session = |a: KeyRing, b: KeyRing| {
@@ -158,17 +158,18 @@ fn a_stolen_pair_acts_as_its_own_host_alone() {
     };
     let (as_itself, _) = session(identified(1, &[2]), identified(2, &[1, 3]));
     assert_eq!(as_itself, Some(pair(1).public()), "never host 3");
-    // The client's pair for the server: with the client's own name, and with the server's, which is public.
+    // The client's pair is used to act as the server: under the client's own name, and under the server's name, which is
+    // public.
     let (none, counters) = session(identified(3, &[2]), identified(1, &[3]));
     assert!(none.is_none() && counters.dropped_unknown_key > 0, "{counters:?}");
     let (none, counters) = session(identified(3, &[2]), identified(1, &[2]));
     assert!(none.is_none() && counters.dropped_stray > 0, "{counters:?}");
-    // The server's pair for its client.
+    // The server's pair is used to act as its client.
     let (none, counters) = session(identified(2, &[4]), identified(4, &[1]));
     assert!(none.is_none() && counters.connected == 0, "{counters:?}");
 }
 
-/// A program of its own need not stop at the server's name: it tries to read the Init, and to answer it.
+/// A custom program need not respect the server's name: it tries to read the Init, and to answer it.
 #[test]
 fn a_clients_pair_neither_reads_nor_answers_an_init_to_its_server() {
     let rings = [identified(3, &[2]), identified(2, &[3])];
@@ -182,13 +183,13 @@ fn a_clients_pair_neither_reads_nor_answers_an_init_to_its_server() {
         let stolen = Credential::new(&group, Level::Own(pair(n)), false);
         let mut thief = side(false, &stolen, 12);
         assert_eq!(thief.read(&first).as_deref(), reads, "the pair of host {n}");
-        // Noise goes on after an authentic message alone.
+        // Noise continues only after an authentic message.
         assert_eq!(thief.write(b"welcome").is_some(), reads.is_some());
     }
 }
 
-/// Under a shared key alone all holders are one, so that who is on the path may choose which of them a client reaches. With keys of
-/// hosts a client reaches the one that it names.
+/// Under a shared key alone all holders are equal, so an attacker on the path may choose which of them a client reaches. With
+/// keys of hosts, a client reaches the one that it names.
 #[test]
 fn who_is_on_the_path_chooses_the_server_under_a_shared_key_and_not_with_keys_of_hosts() {
     let shared = [ring(), ring(), ring()];
@@ -199,7 +200,7 @@ fn who_is_on_the_path_chooses_the_server_under_a_shared_key_and_not_with_keys_of
         world.hosts.push(host(3, other, Config::default()));
         let ours = world.connect(0, 1);
         let [named, other] = [1, 2].map(|n| world.address(n));
-        // A relay without a key: what is sent to host 1 goes to host 2, and its answers come from the address of host 1.
+        // A relay without a key: packets to host 1 go to host 2, whose answers come from the address of host 1.
         let end = world.now + Span::from_secs(6);
         while world.now < end {
             world.transmit();

@@ -1,4 +1,4 @@
-//! Sessions that are connected: packets, keys, silence and ends.
+//! Connected sessions: packets, keys, silence and ends.
 
 use apus_wire::{Extension, OwnFields, Signal, SwitchView};
 use proptest::prelude::*;
@@ -37,13 +37,13 @@ fn bolt_4_3_no_bit_of_a_packet_without_extension_may_change() {
 /// `t_data_tx` of [`bolt`].
 const SENT: u32 = 77;
 
-/// Bolt's fields with these flags of switches and no others, and [`SENT`].
+/// Bolt's fields with [`SENT`] and these flags of switches.
 fn bolt(flags: &[u8]) -> Extension<'_> {
     let authenticated = &[0, 0, 0, 0, SENT as u8];
     Extension::Own(OwnFields { id: 1, is_echo: false, writable: flags, authenticated })
 }
 
-/// A packet of Bolt's from host 0 with INC, sealed.
+/// A sealed packet of Bolt from host 0, with the flag INC.
 fn of_bolt(world: &mut World, ours: SessionId) -> Datagram {
     let header = message(5, 7);
     let extension = bolt(&[4]);
@@ -66,7 +66,7 @@ fn bolt_4_3_switches_may_write_their_byte_and_nothing_else() {
         assert!(world.deliver(&changed).is_some(), "bit {bit}");
     }
     assert!(world.hosts[1].delivered.is_empty());
-    // The switch, which has no key.
+    // The switch has no key.
     let mut bytes = datagram.bytes.clone();
     SwitchView::new(&mut bytes).unwrap().writable()[0] = 8;
     let (now, from) = (world.now, world.address(0));
@@ -107,7 +107,7 @@ fn bolt_4_3_a_switchs_signal_is_taken_from_the_peers_address_only() {
     assert_eq!(receive(peer, &src[..26]), Err(Dropped::Malformed));
 }
 
-/// A host whose handshake has no answer yet asks by one byte whether the port is open (`sys::reach`).
+/// A host whose handshake has no answer yet asks with one byte whether the port is open (`sys::reach`).
 #[test]
 fn a_probe_of_an_open_port_is_counted_and_is_no_fault() {
     let (mut world, ours, _) = World::connected();
@@ -144,7 +144,7 @@ fn a_short_buffer_uses_nothing_up() {
 fn keys_change_with_age_and_nothing_is_lost() {
     let (mut world, ours, theirs) = World::connected();
     for round in 0..2_000u64 {
-        // Overtaking within each round, across the change of keys.
+        // Packets overtake each other within each round, also across the change of keys.
         let first = world.sealed(0, ours, 2 * round, b"a");
         world.now += Span::from_ms(600);
         let second = world.sealed(0, ours, 2 * round + 1, b"b");
@@ -155,12 +155,12 @@ fn keys_change_with_age_and_nothing_is_lost() {
         world.settle();
     }
     assert_eq!(world.hosts[1].delivered.len(), 4_000);
-    // 1200 s: the sender's key changes every 120 s, the peer's follows.
+    // 1200 s: the sender's key changes every 120 s, and the peer's follows.
     let changes = [0, 1].map(|h| world.hosts[h].table.counters().key_changes);
     assert!((9..=11).contains(&changes[0]) && (9..=11).contains(&changes[1]), "{changes:?}");
 }
 
-/// During an outage no key is replaced a second time: the peer can follow one change only.
+/// During an outage no key is replaced a second time: the peer can follow only one change.
 #[test]
 fn keys_change_at_most_once_while_the_peer_hears_nothing() {
     let config = || Config { key_life: Span::from_ms(500), ..Config::default() };
@@ -171,7 +171,7 @@ fn keys_change_at_most_once_while_the_peer_hears_nothing() {
         world.now += Span::from_ms(600);
         let _lost = world.sealed(0, ours, round, b"lost");
     }
-    // The peer's key is as old, and it sends too.
+    // The peer's key has the same age, and the peer sends too.
     let back = world.sealed(1, theirs, 0, b"back");
     assert_eq!(world.deliver(&back), None);
     let after = world.sealed(0, ours, 20, b"after");
@@ -183,7 +183,7 @@ fn silence_is_broken_by_pings_and_a_dead_peer_is_given_up() {
     let (mut world, ours, theirs) = World::connected();
     world.run(3_540_000); // between changes of keys
     assert!(world.hosts[0].table.is_connected(ours) && world.hosts[1].table.is_connected(theirs));
-    // Pings are sealed too: each change of a key in this hour was an event.
+    // Pings are sealed too. Each change of a key in this hour was an event.
     for host in &mut world.hosts {
         let changes =
             host.events.drain(..).filter(|e| matches!(e, Event::KeyChanged { .. })).count();
@@ -200,7 +200,7 @@ fn silence_is_broken_by_pings_and_a_dead_peer_is_given_up() {
     assert!(world.now.since(since) <= Span::from_secs(21));
 }
 
-/// An idle host is woken once in a while for all its sessions, whenever they were opened.
+/// An idle host is woken only occasionally, for all its sessions together, whenever they were opened.
 #[test]
 fn idle_sessions_are_pinged_together() {
     let mut world = World::with(ring(), ring());
@@ -219,11 +219,11 @@ fn idle_sessions_are_pinged_together() {
             world.seen.clear();
         }
     }
-    // Twice in ten seconds, by the host to which the sessions were opened.
+    // Twice in ten seconds, by the host that accepted the sessions.
     assert!((1..=2).contains(&times.len()), "at {times:?} ms");
 }
 
-/// An Unknown ends with the number of a packet and zeros, which may read as the guard of a sealed packet.
+/// An Unknown ends with the number of a packet and zeros, which may be mistaken for the guard of a sealed packet.
 #[test]
 fn only_guarded_packets_have_a_nonce() {
     let (mut world, ours, _) = World::connected();
@@ -233,7 +233,7 @@ fn only_guarded_packets_have_a_nonce() {
     let remote = table.get(ours).expect("connected").remote;
     let unknown = packet::write_unknown(true, 7, remote);
     assert_eq!(table.nonce_of(&unknown), None);
-    // A packet may reach the network when its session has ended, and another one has the same peer's number.
+    // A packet may reach the network after its session has ended, when another session has the same number of the peer.
     let nonce = table.nonce_of(&sealed);
     world.hosts[0].table.remove(ours);
     assert_eq!(world.hosts[0].table.nonce_of(&sealed), nonce);
@@ -291,7 +291,7 @@ proptest! {
         failure_persistence: None, cases: 64, ..ProptestConfig::default()
     })]
 
-    /// A link that loses, repeats, reorders and damages: each packet arrives once or not at all, whole.
+    /// The link loses, repeats, reorders and damages packets. Each packet arrives whole, once or not at all.
     #[test]
     fn whatever_the_link_does_each_packet_arrives_at_most_once_and_whole(
         sealed in any::<bool>(),
@@ -368,12 +368,12 @@ fn probes_are_answered_with_their_length_and_prove_the_session() {
     assert!(!world.hosts[0].table.seal_probe(now, here, &mut [0; 8]), "no room for the guard");
 }
 
-/// A peer may send each packet as the first one of the next key, and the answers follow. No change is refused, since the peer decides
-/// how long its keys live.
+/// A peer may send each packet as the first one of the next key, and the answers follow. No change is refused, since the peer
+/// decides on the lifetime of its keys.
 #[test]
 fn a_new_key_costs_its_peer_as_much_as_two_packets_in_each_direction() {
     let (mut world, ours, theirs) = World::connected();
-    // An engine that is late counts what each peer costs.
+    // An engine that is late counts the cost of each peer.
     let now = world.now;
     world.hosts[1].table.on_poll(now, (0, Span::from_ms(1)), false);
     let mut exchange = |seq| {

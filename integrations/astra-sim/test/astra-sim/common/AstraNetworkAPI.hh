@@ -1,4 +1,4 @@
-// A stand-in for ASTRA-sim's header with the same interface (astra-sim 518bd51), for the test of this back end.
+// Replacement for ASTRA-sim's header with the same interface (astra-sim 518bd51), for the test of this back end.
 #ifndef STAND_IN_ASTRA_NETWORK_API_HH
 #define STAND_IN_ASTRA_NETWORK_API_HH
 

@@ -1,4 +1,4 @@
-// A stand-in for SimAI's header with the same interface (SimAI cef83f9), for the test of this back end.
+// Replacement for SimAI's header with the same interface (SimAI cef83f9), for the test of this back end.
 #ifndef STAND_IN_SIMAI_NETWORK_API_HH
 #define STAND_IN_SIMAI_NETWORK_API_HH
 
@@ -21,7 +21,7 @@ struct timespec_t {
     double time_val;
 };
 
-// Of SimAI's fields those that the test uses: the back end copies the whole of it.
+// Has only the fields of SimAI's type that the test uses; the back end copies the whole object.
 struct ncclFlowTag {
     int current_flow_id = -1;
     int tag_id = -1;

@@ -1,4 +1,4 @@
-// A stand-in for the header of SimAI's argument of handlers of receives.
+// Replacement for the header with the argument of SimAI's receive handlers.
 #ifndef STAND_IN_SIMAI_RECV_HH
 #define STAND_IN_SIMAI_RECV_HH
 

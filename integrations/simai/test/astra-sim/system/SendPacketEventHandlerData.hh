@@ -1,4 +1,4 @@
-// A stand-in for the header of SimAI's argument of handlers of sends.
+// Replacement for the header with the argument of SimAI's send handlers.
 #ifndef STAND_IN_SIMAI_SEND_HH
 #define STAND_IN_SIMAI_SEND_HH
 

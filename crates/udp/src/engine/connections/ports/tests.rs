@@ -16,7 +16,7 @@ fn ports_with(own: u16, ack_path: AckPath) -> Ports {
     Ports::new(Time::ZERO, Agreed { own, peer: 1, range: 1024 }, ack_path, KEEPALIVE)
 }
 
-/// Ports that the peer has all confirmed at time 0.
+/// Returns ports that the peer has all confirmed at time 0.
 fn confirmed(own: u16) -> Ports {
     let mut ports = ports(own);
     while !step(&mut ports, 0).0.is_empty() {}
@@ -32,14 +32,14 @@ fn joined(ports: &mut Ports, ms: u64, number: u8) {
     assert!(ports.on_joined(at(ms), number, (FULL, FULL)));
 }
 
-/// Returns the ports of the requests that are due, and when the next one is.
+/// Returns the ports of the due requests, and when the next request is due.
 fn step(ports: &mut Ports, ms: u64) -> (Vec<u8>, Time) {
     let mut joins = Vec::new();
     let next = ports.step(at(ms), RETRY, |number, _| joins.push(number));
     (joins, next)
 }
 
-/// Returns the lengths of the requests that are due.
+/// Returns the lengths of the due requests.
 fn lengths(ports: &mut Ports, ms: u64) -> Vec<(u8, usize)> {
     let mut joins = Vec::new();
     ports.step(at(ms), RETRY, |number, full| {
@@ -48,7 +48,7 @@ fn lengths(ports: &mut Ports, ms: u64) -> Vec<(u8, usize)> {
     joins
 }
 
-/// Returns port and entropy value of a packet.
+/// Returns the port and the entropy value of a packet.
 fn choose(ports: &mut Ports, ms: u64, ev: u16) -> (u8, u16) {
     let chosen = ports.choose(at(ms), Ev::new(ev));
     (chosen.port, chosen.replaced.map_or(ev, Ev::get))
@@ -61,7 +61,7 @@ fn packets_leave_by_confirmed_ports_and_the_value_says_which() {
     assert_eq!(choose(&mut ports, 0, 7), (0, 4), "only the first port");
     joined(&mut ports, 1, 3);
     assert_eq!(choose(&mut ports, 1, 7), (3, 7));
-    // Value 4 * 4 + 1 is of port 1, which is not confirmed. It takes port 0 or 3.
+    // Value 4 * 4 + 1 belongs to port 1, which is not confirmed. The packet takes port 0 or 3.
     let (port, ev) = choose(&mut ports, 1, 17);
     assert_eq!((port == 0 || port == 3, ev), (true, 16 + u16::from(port)));
 }
@@ -101,7 +101,7 @@ fn a_port_that_lost_packets_is_used_again_once_the_peer_confirms_it() {
     assert_eq!(choose(&mut ports, 6, 1), (1, 1));
 }
 
-/// The engine looks at all its connections after an answer that counts.
+/// If an answer has an effect, the engine checks all its connections.
 #[test]
 fn an_answer_without_a_request_changes_nothing() {
     let mut ports = ports(2);
@@ -140,7 +140,7 @@ fn there_may_be_as_many_ports_as_numbers() {
     assert_eq!(choose(&mut ports, 64, 0x1ff), (255, 0x1ff));
 }
 
-/// All 64 ports cost nothing while no packet would leave by them, and then a short request each.
+/// The 64 ports cause no traffic while no packet needs them, and then one short request each.
 #[test]
 fn idle_ports_are_asked_for_when_a_packet_would_leave_by_them_and_briefly() {
     let mut ports = confirmed(64);
@@ -170,11 +170,11 @@ fn if_all_ports_are_lost_at_once_all_are_asked_for_and_answers_bring_each_back()
     assert_eq!(requests(&mut ports, 20_101), (0..8).collect::<Vec<u8>>(), "once more after 100 ms");
     joined(&mut ports, 20_110, 5);
     assert_eq!(choose(&mut ports, 20_110, 13), (5, 13));
-    // An acknowledgement of a packet by the first port, which left after it was suspected.
+    // An acknowledgement of a packet from the first port that left after the port was suspected.
     assert!(!ports.heard(at(20_111), 0, at(19_999)), "it left before");
     assert!(ports.heard(at(20_111), 0, at(20_000)));
     assert_eq!(choose(&mut ports, 20_111, 8), (0, 8));
-    // The same again soon does not ask for all again: each request is a full packet.
+    // If the same happens again soon, not all ports are requested again: each request is a full packet.
     ports.suspect(at(21_000), 5);
     ports.suspect(at(21_000), 0);
     let again = requests(&mut ports, 21_000);
@@ -197,7 +197,7 @@ fn the_first_answer_after_an_outage_of_any_length_has_all_ports_asked_for() {
     }
 }
 
-/// Acknowledgements draw no answer by which their ports would be heard of.
+/// Acknowledgements are not answered, so their ports are not confirmed by use.
 #[test]
 fn ports_of_acknowledgements_are_asked_for_before_their_time_ends() {
     let mut ports = ports_with(2, AckPath::Own);

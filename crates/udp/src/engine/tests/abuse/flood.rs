@@ -5,12 +5,12 @@ use super::*;
 use crate::session::{Entry, EntryKey, KeyPair, SharedKey};
 use crate::virtual_host::Connecting;
 
-/// Addresses of the abuser: with the rate of four all handshakes of a server are used up.
+/// Number of addresses of the abuser. The rate limits of four addresses use up the rate limit of all addresses together.
 const ADDRESSES: usize = 4;
 /// Time after which a handshake without an answer is given up.
 const PATIENCE: Span = Span::from_ms(2);
 
-/// The processes that flood, one at each address.
+/// The flooding processes, one at each address.
 pub(super) struct Flood {
     abuse: Abuse,
     asked: Vec<(Connecting, Time)>,
@@ -25,7 +25,7 @@ impl Flood {
         Self { abuse, asked: Vec::new(), count: 0, accepted: Vec::new() }
     }
 
-    /// Lets a new process ask at each address whose process has its answer.
+    /// Starts a new process at each address whose process has got its answer, and lets it request a connection.
     pub(super) fn tick(&mut self, world: &mut World) {
         for n in 0..ADDRESSES {
             match self.asked.get(n) {
@@ -44,7 +44,7 @@ impl Flood {
         seed[..4].copy_from_slice(&self.count.to_be_bytes());
         match self.abuse {
             Abuse::Holders => config.keys = group(),
-            // One key pair, or another one each time.
+            // One key pair for all processes, or another one for each process.
             Abuse::Members => config.keys = ring(KeyPair::new([77; 32])),
             _ => config.keys = ring(KeyPair::new(seed)),
         }
@@ -64,7 +64,7 @@ pub(super) fn group() -> KeyRing {
     KeyRing::new([SharedKey::new([42; 32])]).expect("one key")
 }
 
-/// The ring of a host that lists the server, whose own ring does not list this pair.
+/// The ring of a host that lists the server. The server's own ring does not list this pair.
 fn ring(pair: Option<KeyPair>) -> KeyRing {
     let server = settings(0).keys.own_keys().next().map(|(key, _)| key).expect("a pair");
     let keys = [

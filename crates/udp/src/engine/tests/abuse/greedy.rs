@@ -1,5 +1,5 @@
-//! A peer that ignores congestion control, and else does what the transport expects, so that each of its packets is handled in full. It
-//! numbers its ops, repeats those that are not acknowledged, cancels those that are refused, and acknowledges answers.
+//! A peer that ignores congestion control, and otherwise behaves as the transport expects, so that each of its packets is
+//! handled in full. It numbers its ops, repeats unacknowledged ops, cancels refused ones, and acknowledges answers.
 
 use std::collections::VecDeque;
 
@@ -8,11 +8,11 @@ use apus_wire::{Ack, Body, Header, RegionKey, Segment, SegmentKind, decode_exten
 
 use super::{Abuse, packet};
 
-/// Ops that may be outstanding: `max_ops` of the server.
+/// Maximum number of outstanding ops: `max_ops` of the server.
 const WINDOW: usize = 1024;
-/// Packets whose ops are remembered: more than are under way.
+/// Number of packets whose ops are remembered: more than are in flight.
 const PACKETS: usize = 1 << 14;
-/// Packets that leave before the next acknowledgement of answers.
+/// Minimum distance between acknowledgements of answers, in packets.
 const PER_ACK: u64 = 4;
 
 pub(super) struct Greedy {
@@ -24,19 +24,19 @@ pub(super) struct Greedy {
     next: u64,
     /// The ops of the last packets, by packet number modulo [`PACKETS`].
     ops: Vec<Option<u64>>,
-    /// The first op that is not acknowledged, and which ones are from there on.
+    /// The first op that is not acknowledged, and whether each op from there onwards is acknowledged.
     first: u64,
     done: VecDeque<bool>,
-    /// The place in the window of the op that is sent next.
+    /// The position in the window of the op that is sent next.
     at: usize,
     /// Ops to cancel.
     refused: VecDeque<u64>,
-    /// The largest number of a packet of an answer, and whether there is an answer since the last acknowledgement.
+    /// The largest packet number of an answer, and whether an answer has arrived since the last acknowledgement.
     largest: u64,
     owed: bool,
-    /// The packet before which the next acknowledgement may not leave.
+    /// Number of the first packet that may be the next acknowledgement.
     next_ack: u64,
-    /// Number of refusals, and of bytes of answers, that have come.
+    /// Numbers of refusals and of bytes of answers that have arrived.
     pub(super) refusals: u64,
     pub(super) answered: u64,
 }
@@ -74,7 +74,7 @@ impl Greedy {
                 Segment { op: op_id, kind, offset: 0, length: 0, op_length: 0, attached: None };
             (Some(op), Body::Data(cancel))
         } else {
-            // Another one that is not acknowledged: the first one is none.
+            // The next op that is not acknowledged. The first op in the window never is acknowledged.
             let free = |at: &usize| !self.done[*at];
             let at = (self.at..WINDOW).find(free).or_else(|| (0..self.at).find(free));
             let at = at.unwrap_or(0);
@@ -132,7 +132,7 @@ impl Greedy {
     }
 }
 
-/// Acknowledges this packet and the 127 before, whether they came or not.
+/// Acknowledges this packet and the 127 before it, whether they arrived or not.
 pub(super) fn ack(largest: u64) -> Ack {
     Ack {
         largest: PacketNumber::new(largest),

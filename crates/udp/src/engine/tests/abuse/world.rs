@@ -1,4 +1,4 @@
-//! A server and its peers in virtual time: the server's core takes a stated time per packet.
+//! A server and its peers in virtual time. The server's core takes a given time per packet.
 
 use std::collections::VecDeque;
 use std::net::SocketAddr;
@@ -11,32 +11,32 @@ use crate::connection::Connection;
 use crate::session::{Counters, Entry, EntryKey, KeyPair, SessionId, SharedKey};
 use crate::virtual_host::{Connecting, Received, VirtualHost as Machine};
 
-/// Time that the server's core takes for a datagram, the kernel's work for its socket included: from docs/security.md ("Costs") and
-/// docs/performance.md, rounded up.
+/// Time that the server's core takes for a datagram, including the kernel's work for its socket. Source: docs/security.md
+/// ("Costs") and docs/performance.md, rounded up.
 mod cost {
     use apus_units::Span;
 
-    /// Dropped at its first bytes, by its key's name, or beyond a share or rate.
+    /// Datagram dropped after its first bytes, because of its key's name, or because it exceeds a share or rate.
     pub const CHEAP: Span = Span::from_ns(900);
-    /// A proof was computed, or a packet opened, that turned out not to be authentic.
+    /// Packet that was not authentic: a proof was computed, or the packet was opened.
     pub const PROOF: Span = Span::from_ns(1_100);
-    /// A Hello that was proved, with its Cookie.
+    /// Proved Hello, with its Cookie.
     pub const HELLO: Span = Span::from_ns(3_800);
-    /// A Diffie-Hellman handshake.
+    /// Diffie-Hellman handshake.
     pub const HANDSHAKE: Span = Span::from_us(200);
-    /// A packet of the transport, with the system call and its answer.
+    /// Packet of the transport, with the system call and its answer.
     pub const PACKET: Span = Span::from_ns(3_000);
-    /// A packet that is sent besides.
+    /// Additional packet that is sent.
     pub const SEND: Span = Span::from_ns(1_500);
-    /// A key that is replaced, in one direction.
+    /// Replacement of a key, in one direction.
     pub const NEW_KEY: Span = Span::from_ns(1_500);
 }
 
-/// Time from a socket to the other.
+/// Delay from one socket to the other.
 const DELAY: Span = Span::from_us(10);
 /// Step of the simulation.
 pub(super) const TICK: Span = Span::from_us(10);
-/// Datagrams that the server's socket holds: 4 MiB of small ones, as the kernel counts them (768 B each).
+/// Number of datagrams that the server's socket holds: 4 MiB of small ones, as the kernel counts them (768 B each).
 const SOCKET: usize = 5_461;
 /// Number of honest peers.
 pub(super) const HONEST: usize = 4;
@@ -49,7 +49,7 @@ pub(super) fn address(n: usize) -> SocketAddr {
     ([10, 0, 0, 1 + n as u8], 7000).into()
 }
 
-/// The settings of host `n`: 0 is the server, the last one the abuser.
+/// Returns the settings of host `n`: host 0 is the server, and the last host is the abuser.
 pub(super) fn settings(n: usize) -> Config {
     let mut config = config();
     let own = EntryKey::Own(format!("host-{n}"), pair(n));
@@ -67,19 +67,20 @@ pub(super) fn settings(n: usize) -> Config {
 pub(super) struct World {
     pub(super) now: Time,
     pub(super) machines: Vec<Machine>,
-    /// Datagrams to the peers and the server, with the time of their arrival.
+    /// Datagrams in flight to the peers and the server, with the time of their arrival.
     flights: VecDeque<(Time, usize, Received)>,
     socket: VecDeque<Received>,
-    /// Kinds of the datagrams that the engine finds in its socket: at most two, so that it sees whether more wait.
+    /// Kinds of the datagrams in the socket of the server's engine: at most two, so that the engine sees whether more wait.
     loaded: VecDeque<Option<u8>>,
-    /// When the server's core is free.
+    /// Time at which the server's core is free.
     free: Time,
     counters: Counters,
     /// Number of Diffie-Hellman handshakes that the server has computed.
     pub(super) handshakes: u64,
-    /// The abuser's and the server's session whose key the abuser replaces with each packet that the server takes.
+    /// The abuser's and the server's number of the session whose key the abuser replaces with each packet that the server
+    /// receives.
     pub(super) new_keys: Option<[SessionId; 2]>,
-    /// The abuser, if it sends valid packets: it hears what comes for it.
+    /// The abuser, if it sends valid packets. It reads the datagrams that arrive for it.
     pub(super) greedy: Option<Greedy>,
 }
 
@@ -117,7 +118,7 @@ impl World {
         self.flights.push_back((at, to, received));
     }
 
-    /// Hands what a machine has sent to the network; returns the number of datagrams.
+    /// Passes the datagrams that a machine has sent to the network; returns their number.
     fn collect(&mut self, n: usize) -> u64 {
         let mut count = 0;
         for burst in self.machines[n].take_sent(0) {
@@ -132,7 +133,7 @@ impl World {
         count
     }
 
-    /// Returns the time for the datagram that the server has just handled, by what became of it.
+    /// Returns the time for the datagram that the server has just handled, according to its outcome.
     fn cost(&mut self, kind: Option<u8>) -> Span {
         let after = *self.machines[0].engines[0].sessions().counters();
         let before = std::mem::replace(&mut self.counters, after);
@@ -158,21 +159,21 @@ impl World {
         }
     }
 
-    /// Returns how many handshakes the server has computed since the last call.
+    /// Returns the number of handshakes that the server has computed since the last call.
     fn handshakes(&mut self) -> u64 {
         let taken = self.machines[0].engines[0].sessions().turns.taken;
         taken - std::mem::replace(&mut self.handshakes, taken)
     }
 
-    /// Returns how often either key of the abuser's session has been replaced at the server.
+    /// Returns the number of times that either key of the abuser's session has been replaced at the server.
     fn keys_replaced(&mut self) -> u64 {
         let Some([_, theirs]) = self.new_keys else { return 0 };
         let epochs = self.machines[0].engines[0].sessions().epochs(theirs);
         epochs.map_or(0, |epochs| epochs.iter().sum())
     }
 
-    /// Seals the next packet of the abuser that the server receives again, under a key that the server does not have yet. No abuser can
-    /// do more: after a packet that is lost, the server does not know the key of the next one.
+    /// Seals the abuser's next received packet again, under a key that the server does not have yet. An abuser cannot do
+    /// more: after a lost packet, the server does not know the key of the next one.
     fn seal_under_new_key(&mut self) {
         let Some([ours, theirs]) = self.new_keys else { return };
         let (servers, others) = self.machines.split_at_mut(1);
@@ -192,7 +193,7 @@ impl World {
         });
     }
 
-    /// Lets a tick pass.
+    /// Advances time by one tick.
     pub(super) fn tick(&mut self) {
         self.now += TICK;
         for machine in &self.machines {
@@ -225,7 +226,7 @@ impl World {
             let taken = self.cost(kind);
             let replaced = self.keys_replaced() - before;
             self.free += cost::NEW_KEY * replaced;
-            // These costs include a packet that is sent.
+            // These costs include one packet that is sent.
             let handshakes = self.handshakes();
             let included = [cost::PACKET, cost::HELLO].contains(&taken);
             let included = u64::from(included) + handshakes;
@@ -240,7 +241,7 @@ impl World {
             }
             self.collect(n);
         }
-        // The server's timers and commands run even if no datagram comes.
+        // The server's timers and commands run even if no datagram arrives.
         if self.loaded.is_empty() {
             self.machines[0].step(0);
             let sent = self.collect(0);

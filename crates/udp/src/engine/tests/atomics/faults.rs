@@ -1,5 +1,5 @@
-//! Atomic ops of two clients and the owner over a network that loses, duplicates and reorders, and the atomicity of reads and
-//! writes.
+//! Atomic ops of two clients and of the owner over a network that loses, duplicates and reorders datagrams; atomicity of
+//! reads and writes.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -10,7 +10,7 @@ use apus_units::random::SplitMix64;
 use super::*;
 use crate::region::ATOMIC_BYTES;
 
-/// A datagram in flight: when it arrives, a number that keeps the order total, the receiving host, and its content.
+/// A datagram in flight: its arrival time, a number that makes the order total, the receiving host, and its content.
 type Flight = Reverse<(Time, u64, usize, SocketAddr, u8, Vec<u8>)>;
 
 /// Hosts 0 and 1 are clients of host 2, over a network that loses, duplicates and reorders.
@@ -21,7 +21,7 @@ struct Faulty {
     flights: BinaryHeap<Flight>,
     random: SplitMix64,
     sent: u64,
-    /// Share of datagrams that are lost, and that arrive twice, per mille.
+    /// Share of datagrams that are lost, and share of those that arrive twice, per mille.
     faults: u64,
 }
 
@@ -50,7 +50,7 @@ impl Faulty {
         submit(&self.clients[client], op.0, op.1)
     }
 
-    /// Runs all engines at the present time, takes what they send, and moves time to the next event.
+    /// Runs all engines at the current time, takes the datagrams that they send, and moves time to the next event.
     fn step(&mut self) {
         for host in 0..self.hosts.len() {
             while self.hosts[host].engine.step(true) {}
@@ -100,7 +100,7 @@ impl Faulty {
     }
 }
 
-/// Two clients and the owner add to one word. Each op has found another value, and their number is the sum.
+/// Two clients and the owner add to one word. Each op has found another value, and the number of ops is the sum.
 #[test]
 fn fetch_adds_over_a_faulty_network_are_executed_exactly_once() {
     for seed in 0..30 {
@@ -126,7 +126,7 @@ fn fetch_adds_over_a_faulty_network_are_executed_exactly_once() {
         olds.sort_unstable();
         assert!(olds.iter().copied().eq(0..olds.len() as u64), "seed {seed}: {olds:?}");
         assert_eq!(region.load(24), Ok(olds.len() as u64), "seed {seed}");
-        // All copies arrive: none is executed.
+        // All duplicates arrive: none is executed.
         (0..100).for_each(|_| network.step());
         assert_eq!(region.load(24), Ok(olds.len() as u64), "seed {seed}");
     }
@@ -141,8 +141,8 @@ struct Record {
     old: u64,
 }
 
-/// Returns `true` if the ops in some order, which keeps the order of ops that do not overlap, find the words that they
-/// found, from `word` to `last`. `open` has a bit for each op not yet ordered.
+/// Returns `true` if the ops can be ordered so that each finds the word that it found, from `word` to `last`. The order must
+/// keep the order of ops that do not overlap. `open` has a bit for each op that is not ordered yet.
 fn is_linearizable(ops: &[Record], open: u64, word: u64, last: u64) -> bool {
     let remaining = || (0..ops.len()).filter(|i| open & 1 << i != 0);
     let Some(first_end) = remaining().map(|i| ops[i].to).min() else { return word == last };
@@ -188,7 +188,7 @@ fn histories_of_compare_and_swap_are_linearizable() {
             let from = network.now();
             let client = network.random.below(3) as usize;
             match op {
-                // The owner.
+                // This is an op of the owner.
                 AtomicOp::CompareAndSwap { .. } if client == 2 => {
                     let old = region.compare_and_swap(0, expected, new).expect("a word");
                     history.push(Record { op, from, to: from, old });
@@ -221,7 +221,7 @@ fn histories_of_compare_and_swap_are_linearizable() {
     }
 }
 
-/// What an op that did not end by itself may have done: all or nothing, and what its end says.
+/// An op that did not complete by itself has had all of its effect or none, consistent with its completion.
 #[test]
 fn given_up_atomic_ops_have_run_at_most_once() {
     for seed in 0..40 {
@@ -243,7 +243,7 @@ fn given_up_atomic_ops_have_run_at_most_once() {
                 continue; // the other client goes on
             }
             let mut end = op.try_recv();
-            // Without further steps: hours of silence with losses would end sessions.
+            // There are no further steps: hours of silence with losses would end sessions.
             for _ in 0..2_000 {
                 if !matches!(end, Err(oneshot::TryRecvError::Empty)) {
                     break;

@@ -184,7 +184,7 @@ fn operands_and_answers_are_encrypted() {
     }
 }
 
-/// The peer has executed the op, and its answers are lost: the region may go, the answer is kept.
+/// The peer has executed the op, and its answers are lost. The region may be removed; the answer is kept.
 #[test]
 fn the_answer_outlives_its_region_and_is_sent_until_it_arrives() {
     let mut pair = Pair::connect(&lossy_config());
@@ -237,7 +237,7 @@ fn datagrams_that_arrive_again_later_execute_nothing() {
         }
         pair.run(Span::from_ms(1));
         assert_eq!(region.load(0), Ok(20));
-        // The same host after a restart, with a region at the same place.
+        // The same host after a restart, with a region in the same slot.
         let mut hosts = [1, 2].map(|n| VirtualHost::seeded([10, 0, 0, n], &config, 10 + n));
         let memory = Box::new(vec![0; 8]);
         let again = Region::new(&hosts[1].regions, memory, Access::ALL, None).expect("room");

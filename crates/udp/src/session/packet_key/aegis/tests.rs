@@ -1,4 +1,4 @@
-//! Published vectors, and which key a packet goes under.
+//! Published test vectors, and the choice of the key for a packet.
 
 use super::super::PacketKey;
 use super::super::tests::{gives, hex};
@@ -52,8 +52,8 @@ fn rfc_10032_aegis_128l_vectors() {
     );
 }
 
-/// RFC 10032, App. A, AEGIS-128L, test vectors 6 to 9: verification fails. In turn: key and nonce, the
-/// text, the readable bytes and the tag are others than in vector 4.
+/// RFC 10032, App. A, AEGIS-128L, test vectors 6 to 9: verification fails. Compared with vector 4, these change in turn: key
+/// and nonce, the text, the readable bytes, and the tag.
 #[test]
 fn rfc_10032_aegis_128l_vectors_that_must_fail() {
     let (key, iv) =
@@ -72,8 +72,8 @@ fn rfc_10032_aegis_128l_vectors_that_must_fail() {
     assert!(!opens(&good, &readable, text, "6c04b3dba849b2701effbe32c7f0fab8"));
 }
 
-/// RFC 10032, App. A, AEGIS-128X4, test vectors 1 and 2, with tags of 128 bits. They are shorter than what
-/// we seal so; [`Aegis128X::encrypt`] takes its degree as an argument.
+/// RFC 10032, App. A, AEGIS-128X4, test vectors 1 and 2, with tags of 128 bits. They are shorter than the payloads that are
+/// sealed with this degree, so [`Aegis128X::encrypt`] takes its degree as an argument.
 #[test]
 fn rfc_10032_aegis_128x4_vectors() {
     let ascending: [u8; 32] = core::array::from_fn(|i| i as u8);
@@ -97,7 +97,7 @@ fn rfc_10032_aegis_128x4_vectors() {
     assert_eq!(bytes, plain);
 }
 
-/// The degree follows from the payload's length alone, and each degree has its key.
+/// The degree depends on the payload's length alone, and each degree has its own key.
 #[test]
 fn payloads_from_256_bytes_on_go_under_degree_four() {
     let both = |short, long| match aegis([short; 16], [long; 16], [3; 16]) {
