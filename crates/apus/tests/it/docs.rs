@@ -11,13 +11,14 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-const DOCUMENTS: [&str; 15] = [
+const DOCUMENTS: [&str; 16] = [
     "README.md",
     "docs/tutorial.md",
     "docs/tutorial-jobs.md",
     "docs/clusters.md",
     "docs/cookbook.md",
     "docs/adding-an-algorithm.md",
+    "docs/adding-a-path-policy.md",
     "docs/adding-a-topology.md",
     "docs/adding-a-workload.md",
     "docs/udp.md",
