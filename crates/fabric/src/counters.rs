@@ -153,7 +153,7 @@ pub(crate) struct Tally {
     /// these are known. Packets in the port have not left yet, so the sum may be negative (and
     /// wraps).
     packet_time: u128,
-    /// The same sum, with each term multiplied by the bytes of its packet.
+    /// Sum as in `packet_time`, with each term multiplied by the bytes of its packet.
     byte_time: u128,
     pub(crate) offered: Count,
     pub(crate) max_queue_bytes: u64,

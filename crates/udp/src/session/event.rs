@@ -103,7 +103,7 @@ pub enum End {
     Forgotten,
     /// A new process at the peer's address has opened a new session.
     Restarted,
-    /// The same process at the peer's address has opened a new session.
+    /// The peer's process, which has not restarted, has opened a new session.
     Replaced,
     /// The handshake was not completed in time: no process runs at the address, or the peer has a different key.
     NoAnswer,

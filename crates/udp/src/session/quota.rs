@@ -94,7 +94,7 @@ pub(crate) struct Quotas {
     /// Time at which the rate limit of a source is unused again (the theoretical arrival time of the generic cell rate
     /// algorithm, ITU-T I.371).
     rates: BTreeMap<Source, Time>,
-    /// The same time for the limit of all sources together.
+    /// Time at which the rate limit of all sources together is unused again.
     total: Time,
 }
 
