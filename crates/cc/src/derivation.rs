@@ -8,8 +8,8 @@ use apus_units::{Bytes, Rate, Span};
 
 use crate::Settings;
 
-/// Properties of a network that rules use. All except `line_rate` describe the path with the longest unloaded
-/// RTT.
+/// Properties of a network that rules use. All except `line_rate`, `packet` and `trims` describe the path with
+/// the longest unloaded RTT.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NetworkInfo {
     /// End-to-end RTT of a full data packet and its acknowledgement without any queue: links,
@@ -28,7 +28,7 @@ pub struct NetworkInfo {
     pub path_rate: Rate,
     /// Wire bytes of a full data packet.
     pub packet: Bytes,
-    /// Whether switches trim packets that do not fit into a queue, instead of dropping them.
+    /// Whether any port trims packets that do not fit into its queue, instead of dropping them.
     pub trims: bool,
 }
 

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use apus_cc::AlgorithmFactory;
 use apus_units::{PortId, Span, Time};
 
+use crate::credits::data_counters;
 use crate::part::Part;
 use crate::plan::Plan;
 
@@ -44,7 +45,7 @@ pub struct State {
     pub delivered_bytes: u64,
     /// Ops that have ended.
     pub ops: u64,
-    /// Packets dropped at ports and on links.
+    /// Packets dropped at ports and on links, credits not included.
     pub dropped_packets: u64,
     /// Packets marked with ECN by switches.
     pub marked_packets: u64,
@@ -70,7 +71,7 @@ pub struct QueueState {
     pub bytes: u64,
     /// Bytes sent since the previous state as a share of the port's capacity, from 0 to 1.
     pub utilisation: f64,
-    /// Packets dropped at the port since the start.
+    /// Packets dropped at the port since the start, credits not included.
     pub dropped_packets: u64,
 }
 
@@ -108,6 +109,7 @@ impl States {
     }
 
     fn take<F: AlgorithmFactory>(&mut self, now: Time, parts: &[Part<F>], plan: &Plan<F>) -> State {
+        let has_credits = plan.credits.is_some();
         let mut state =
             State { simulated: now.since(Time::ZERO).min(plan.duration), ..State::default() };
         for part in parts {
@@ -125,7 +127,10 @@ impl States {
             let network = &part.world.network;
             self.sent.resize(network.ports().count(), 0);
             for port in network.ports().filter(|&port| part.owns(port)) {
-                let counters = network.port_counters(port, now);
+                let counters = data_counters(network, has_credits, port, now);
+                let dropped_credits =
+                    network.port_counters(port, now).dropped.packets - counters.dropped.packets;
+                state.dropped_packets -= dropped_credits;
                 state.marked_packets += counters.marked;
                 state.queued_bytes += counters.queued.bytes;
                 let before = core::mem::replace(&mut self.sent[port.index()], counters.sent.bytes);
@@ -145,7 +150,7 @@ impl States {
         queues.truncate(NAMED_QUEUES);
         state.longest_queues.extend(queues.into_iter().filter_map(|(bytes, port, utilisation)| {
             let network = &parts.iter().find(|part| part.owns(port))?.world.network;
-            let dropped_packets = network.port_counters(port, now).dropped.packets;
+            let dropped_packets = data_counters(network, has_credits, port, now).dropped.packets;
             Some(QueueState { port: network.port_name(port), bytes, utilisation, dropped_packets })
         }));
         self.before = now;

@@ -13,12 +13,12 @@ use apus_wire::Header;
 
 use crate::build::{PlanError, build_network};
 use crate::columns::note_lost;
-use crate::credits::{BoundError, CREDIT_CLASS, DataBounds};
+use crate::credits::{BoundError, DataBounds, data_counters};
 use crate::detours::Detours;
 use crate::error::RunError;
 use crate::fairness::FairShare;
 use crate::faults::Faults;
-use crate::measure::{GroupQueues, PortWindows, SeriesSampler, WorkloadMetrics, minus};
+use crate::measure::{GroupQueues, PortWindows, SeriesSampler, WorkloadMetrics};
 use crate::metrics::Metrics;
 use crate::offered::OfferedLoad;
 use crate::part::Part;
@@ -466,22 +466,15 @@ impl<F: AlgorithmFactory> Simulation<F> {
         &self.parts[self.partition.of_port(port) as usize].world.network
     }
 
-    /// Returns the counters of all ports. Packets sent into queues, and drops, do not include credits,
-    /// because dropping credits is how credits share a link.
+    /// Returns the counters of a port, see [`data_counters`].
+    fn counters_of(&self, port: PortId, now: Time) -> PortCounters {
+        data_counters(self.network_of(port), self.plan.credits.is_some(), port, now)
+    }
+
+    /// Returns the counters of all ports.
     fn port_counters(&self, now: Time) -> Vec<PortCounters> {
-        let credits = self.plan.credits.is_some();
         let ports = self.parts[0].world.network.ports();
-        let counters = |port| {
-            let network = self.network_of(port);
-            let mut counters = network.port_counters(port, now);
-            if credits {
-                let class = network.class_counters(port, CREDIT_CLASS, now);
-                counters.offered = minus(counters.offered, class.offered);
-                counters.dropped = minus(counters.dropped, class.dropped);
-            }
-            counters
-        };
-        ports.map(counters).collect()
+        ports.map(|port| self.counters_of(port, now)).collect()
     }
 
     fn is_switch_port(&self, port: PortId) -> bool {

@@ -8,6 +8,7 @@ use apus_cc::AlgorithmFactory;
 use apus_units::{Bytes, FlowId, Span, Time};
 
 use crate::Fault;
+use crate::credits::data_counters;
 use crate::host::Host;
 use crate::monitor::{Monitor, States};
 use crate::part::Part;
@@ -156,7 +157,7 @@ fn report<F: AlgorithmFactory>(
     if count > NAMED_FLOWS {
         let _ = write!(text, "; and {} more", count - NAMED_FLOWS);
     }
-    let _ = write!(text, "; {}", queue(now, parts));
+    let _ = write!(text, "; {}", queue(now, parts, plan));
     Some(text)
 }
 
@@ -186,7 +187,7 @@ fn describe<F: AlgorithmFactory>(now: Time, host: &Host<F>, id: FlowId) -> Optio
 
 /// Returns the port with the most drops or, if there are no drops, the port with the longest queue. Of equal
 /// ports it is the first.
-fn queue<F: AlgorithmFactory>(now: Time, parts: &[Part<F>]) -> String {
+fn queue<F: AlgorithmFactory>(now: Time, parts: &[Part<F>], plan: &Plan<F>) -> String {
     let mut fullest: Option<(Bytes, String)> = None;
     let mut worst: Option<(u64, String)> = None;
     let ports = parts.first().map(|part| part.world.network.ports());
@@ -198,7 +199,8 @@ fn queue<F: AlgorithmFactory>(now: Time, parts: &[Part<F>]) -> String {
         if held > fullest.as_ref().map_or(Bytes::default(), |(most, _)| *most) {
             fullest = Some((held, network.port_name(port)));
         }
-        let dropped = network.port_counters(port, now).dropped.packets;
+        let counters = data_counters(network, plan.credits.is_some(), port, now);
+        let dropped = counters.dropped.packets;
         if dropped > worst.as_ref().map_or(0, |(most, _)| *most) {
             worst = Some((dropped, network.port_name(port)));
         }

@@ -9,7 +9,7 @@ const placeName = ([tier, pods], top) => { const name = tierName(tier, top), own
 const MEASURES = [["utilisation", "utilisation", part => percent(Math.min(1, part)), "Wire bytes sent / bytes that the link could have sent in the interval; of a group, all links together"],
   ["busiest", "utilisation, busiest link", part => percent(Math.min(1, part)), "Utilisation of the busiest link of the group"],
   ["queue", "queue", bytes, "Time average of the wire bytes in the port; of a group, its longest queue"],
-  ["drops", "drops", count, "Packets dropped at the port for any reason"], ["marks", "ECN marks", count, "Packets whose ECN field the port set to congested"], ["pauses", "pauses", count, "Times that a class of the port was paused (PFC)"]];
+  ["drops", "drops", count, "Packets dropped at the port for any reason, credits not included"], ["marks", "ECN marks", count, "Packets whose ECN field the port set to congested"], ["pauses", "pauses", count, "Times that a class of the port was paused (PFC)"]];
 
 // Short names of nodes, for places with little room.
 const LETTERS = [["aggregation", "A"], ["switch", "sw"], ["spine", "S"], ["leaf", "L"], ["host", "h"], ["edge", "E"], ["core", "C"], ["agg", "A"], ["pods", "p"], ["pod", "p"]];

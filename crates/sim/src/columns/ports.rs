@@ -77,7 +77,7 @@ row! {
         pub queue_bytes: u64 = "instant",
         /// wire bytes in the port: (integral of occupancy over the interval) / interval
         pub mean_queue_bytes: f64 = "time average over the interval",
-        /// packets dropped at the port, credits included
+        /// packets dropped at the port, credits not included
         pub drops: u64 = "sum over the interval",
     }
 }

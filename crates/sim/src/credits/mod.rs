@@ -4,12 +4,13 @@ mod bound;
 
 use apus_cc::CreditLimit;
 use apus_cc::SwitchHalf;
-use apus_fabric::{ClassConfig, RateLimit, Topology};
-use apus_units::{Bytes, ClassId, Rate};
-use apus_wire::{Body, Control};
+use apus_fabric::{ClassConfig, Network, PortCounters, RateLimit, Topology};
+use apus_units::{Bytes, ClassId, PortId, Rate, Time};
+use apus_wire::{Body, Control, Header};
 use serde::Serialize;
 
 use crate::columns::summary;
+use crate::measure::minus;
 use crate::metrics::CreditCounts;
 use crate::packets::PacketSizes;
 
@@ -31,6 +32,23 @@ pub(crate) fn class_of(body: &Body) -> ClassId {
         Body::Data(segment) if segment.length > 0 => DATA_CLASS,
         _ => UNSCHEDULED,
     }
+}
+
+/// Returns the counters of a port up to `now`. In a run with credits, the packets offered and dropped do not
+/// include credits, because dropping credits is how credits share a link.
+pub(crate) fn data_counters<W: SwitchHalf>(
+    network: &Network<Header, W>,
+    has_credits: bool,
+    port: PortId,
+    now: Time,
+) -> PortCounters {
+    let mut counters = network.port_counters(port, now);
+    if has_credits {
+        let class = network.class_counters(port, CREDIT_CLASS, now);
+        counters.offered = minus(counters.offered, class.offered);
+        counters.dropped = minus(counters.dropped, class.dropped);
+    }
+    counters
 }
 
 /// Returns the rate of credits on a link, in wire bytes. Credits, and the data in the other direction that

@@ -74,7 +74,7 @@ impl<F: AlgorithmFactory> Simulation<F> {
             self.group_queues = Some(queues);
         }
         if let Some(mut series) = self.series.take_if(|series| series.next() == now) {
-            let ports = |port| self.network_of(port).port_counters(port, now);
+            let ports = |port| self.counters_of(port, now);
             let delivered = |connection| self.delivered(connection);
             series.sample(now, &Look { ports: &ports, delivered: &delivered });
             self.series = Some(series);
@@ -99,8 +99,7 @@ impl<F: AlgorithmFactory> Simulation<F> {
     pub(super) fn sample_recording(&mut self, now: Time) {
         let Some(mut sampler) = self.sampler.take() else { return };
         if sampler.next_sample() == now {
-            let counters = |port| self.network_of(port).port_counters(port, now);
-            sampler.sample(now, &self.parts, counters);
+            sampler.sample(now, &self.parts, |port| self.counters_of(port, now));
         }
         self.sampler = Some(sampler);
     }

@@ -66,6 +66,22 @@ fn samples_add_up_to_what_was_delivered() {
     assert!(recording.notes.is_empty(), "{:?}", recording.notes);
 }
 
+/// The credits of two receivers meet at the port to their sender, which drops what exceeds their share of the link.
+#[test]
+fn dropped_credits_are_no_drops_in_samples() {
+    let star = Topology::star(3, &tier(Rate::from_gbps(8), Span::from_us(1)));
+    let flow = |to| connection(("expresspass", &[]), 0, to, 1_000_000);
+    let plan = plan(star, vec![flow(1), flow(2)], Span::from_us(1000));
+    let (summary, recording) = recorded(&plan, Record::of_duration(plan.duration));
+    assert!(summary.losses.causes.credit_limit > 0);
+    assert_eq!(summary.losses.packets, summary.losses.causes.credit_limit);
+    assert!(recording.ports.iter().all(|port| port.drops == 0));
+    assert!(recording.port_samples.iter().flatten().all(|sample| sample.drops == 0));
+    let over_time = &recording.network;
+    let cells = over_time.group_cells.iter().chain(&over_time.link_cells).flatten();
+    assert!(cells.map(|cell| cell.drops).all(|drops| drops == 0));
+}
+
 #[test]
 fn what_does_not_fit_is_left_out_and_said() {
     let mut plan = one_flow();
