@@ -37,7 +37,12 @@ unsafe extern "C" {
         done: Option<Callback>,
         argument: *mut c_void,
     ) -> c_int;
-    fn apus_sim_schedule(sim: Handle, delay_ps: u64, function: Option<Callback>, argument: *mut c_void) -> c_int;
+    fn apus_sim_schedule(
+        sim: Handle,
+        delay_ps: u64,
+        function: Option<Callback>,
+        argument: *mut c_void,
+    ) -> c_int;
     fn apus_sim_now(sim: Handle) -> u64;
     fn apus_sim_events(sim: Handle) -> u64;
     fn apus_sim_run(sim: Handle, until_ps: u64) -> c_int;
@@ -145,7 +150,8 @@ impl Calls {
         }
         let sim = self.sim.get();
         let (a, b) = (u32::from(self.byte() % 5), u32::from(self.byte() % 5));
-        let (tag, bytes, is_send) = (u64::from(self.byte() % 3), self.number().min(1 << 20), self.byte() % 2 == 0);
+        let (tag, bytes, is_send) =
+            (u64::from(self.byte() % 3), self.number().min(1 << 20), self.byte() % 2 == 0);
         let done = (self.byte() % 4 != 0).then_some(called as Callback);
         let call = if is_send { apus_sim_send } else { apus_sim_recv };
         // SAFETY: a handle or NULL, and an argument that stays valid.

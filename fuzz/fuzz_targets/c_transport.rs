@@ -6,8 +6,11 @@
 #![expect(unsafe_code, reason = "calls of C")]
 
 use std::collections::HashMap;
-use std::ffi::{CStr, c_char, c_int, c_void};
+use std::ffi::{CStr, CString, c_char, c_int, c_void};
+use std::fs::{self, OpenOptions};
+use std::io::Write as _;
 use std::ptr::{null, null_mut};
+use std::sync::OnceLock;
 
 use apus as _;
 use libfuzzer_sys::fuzz_target;
@@ -80,17 +83,40 @@ unsafe extern "C" {
     fn apus_last_error() -> *const c_char;
     fn apus_reason_text(reason: c_int) -> *const c_char;
     fn apus_log(level: c_int, callback: Option<Log>, context: *mut c_void) -> c_int;
+    fn apus_key_create(path: *const c_char) -> c_int;
+    fn apus_key_create_pair(
+        path: *const c_char,
+        name: *const c_char,
+        group_file: *const c_char,
+    ) -> c_int;
+    fn apus_key_public(path: *const c_char, line: *mut c_char, capacity: usize) -> c_int;
+    fn apus_config_create(
+        bind: *const c_char,
+        key_file: *const c_char,
+        config: *mut Handle,
+    ) -> c_int;
     fn apus_config_create_insecure(bind: *const c_char, config: *mut Handle) -> c_int;
     fn apus_config_set(config: Handle, name: *const c_char, value: *const c_char) -> c_int;
-    fn apus_config_set_accept(config: Handle, callback: Option<Accept>, context: *mut c_void) -> c_int;
+    fn apus_config_set_accept(
+        config: Handle,
+        callback: Option<Accept>,
+        context: *mut c_void,
+    ) -> c_int;
     fn apus_config_free(config: Handle);
     fn apus_host_start(config: Handle, host: *mut Handle) -> c_int;
     fn apus_host_address(host: Handle) -> *const c_char;
+    fn apus_host_set_keys(host: Handle, key_file: *const c_char) -> c_int;
     fn apus_host_drive(host: Handle) -> c_int;
     fn apus_host_drain(host: Handle, timeout_ns: u64) -> c_int;
     fn apus_host_stats(host: Handle, stats: *mut [u64; 10]) -> c_int;
     fn apus_host_free(host: Handle);
-    fn apus_connect(host: Handle, peer: *const c_char, flows: u32, wait: u64, made: *mut Handle) -> c_int;
+    fn apus_connect(
+        host: Handle,
+        peer: *const c_char,
+        flows: u32,
+        wait: u64,
+        made: *mut Handle,
+    ) -> c_int;
     fn apus_connect_classes(
         host: Handle,
         peer: *const c_char,
@@ -120,6 +146,7 @@ unsafe extern "C" {
     ) -> c_int;
     fn apus_connection_max_message(connection: Handle) -> u64;
     fn apus_connection_state(connection: Handle, flow: u32, state: *mut [u64; 7]) -> c_int;
+    fn apus_connection_record(connection: Handle, directory: *const c_char) -> c_int;
     fn apus_close(connection: Handle) -> c_int;
     fn apus_close_within(connection: Handle, timeout_ns: u64) -> c_int;
     fn apus_connection_free(connection: Handle);
@@ -131,7 +158,13 @@ unsafe extern "C" {
         length: *mut usize,
         flow: *mut u32,
     ) -> c_int;
-    fn apus_region_register(host: Handle, memory: *mut u8, length: usize, access: c_int, region: *mut Handle) -> c_int;
+    fn apus_region_register(
+        host: Handle,
+        memory: *mut u8,
+        length: usize,
+        access: c_int,
+        region: *mut Handle,
+    ) -> c_int;
     fn apus_region_register_for(
         host: Handle,
         memory: *mut u8,
@@ -146,10 +179,23 @@ unsafe extern "C" {
     fn apus_region_unlock(region: Handle) -> c_int;
     fn apus_region_load(region: Handle, address: u64, value: *mut u64) -> c_int;
     fn apus_region_store(region: Handle, address: u64, value: u64) -> c_int;
+    fn apus_region_compare_and_swap(
+        region: Handle,
+        address: u64,
+        expected: u64,
+        desired: u64,
+        old: *mut u64,
+    ) -> c_int;
     fn apus_region_fetch_add(region: Handle, address: u64, delta: u64, old: *mut u64) -> c_int;
     fn apus_region_free(region: Handle);
     fn apus_queue_create(host: Handle, capacity: usize, queue: *mut Handle) -> c_int;
-    fn apus_poll(queue: Handle, ends: *mut Completion, most: usize, timeout_ns: u64, count: *mut usize) -> c_int;
+    fn apus_poll(
+        queue: Handle,
+        ends: *mut Completion,
+        most: usize,
+        timeout_ns: u64,
+        count: *mut usize,
+    ) -> c_int;
     fn apus_queue_free(queue: Handle);
     fn apus_write(
         connection: Handle,
@@ -169,7 +215,13 @@ unsafe extern "C" {
         length: usize,
         ticket: *mut u64,
     ) -> c_int;
-    fn apus_send(connection: Handle, op: *const Op, bytes: *const u8, length: usize, ticket: *mut u64) -> c_int;
+    fn apus_send(
+        connection: Handle,
+        op: *const Op,
+        bytes: *const u8,
+        length: usize,
+        ticket: *mut u64,
+    ) -> c_int;
     fn apus_compare_and_swap(
         connection: Handle,
         op: *const Op,
@@ -218,13 +270,77 @@ const SETTINGS: [(&CStr, &CStr); 10] = [
     (c"no such setting", c""),
 ];
 
+/// Paths of the key files and of the directory of records.
+struct Files {
+    /// The key pairs of the two hosts, each with the other host as a peer.
+    pairs: [CString; 2],
+    /// All files: those of `pairs`, a shared key, the first pair with a retired peer, a file without a key, and a file
+    /// that does not exist.
+    all: Vec<CString>,
+    records: CString,
+}
+
+impl Files {
+    fn new() -> Self {
+        let folder = std::env::temp_dir().join(format!("apus-fuzz-{}", std::process::id()));
+        fs::create_dir_all(&folder).expect("a folder");
+        let path = |name: &str| {
+            CString::new(folder.join(name).into_os_string().into_encoded_bytes()).expect("a path")
+        };
+        let [first, second, retired, shared, empty] =
+            ["first", "second", "retired", "shared", "empty"].map(path);
+        let public = |file: &CString| {
+            let mut line = [0_u8; 256];
+            // SAFETY: a path, and room for the line.
+            let status =
+                unsafe { apus_key_public(file.as_ptr(), line.as_mut_ptr().cast(), line.len()) };
+            assert!(check(status));
+            CStr::from_bytes_until_nul(&line).expect("a text").to_str().expect("UTF-8").to_owned()
+        };
+        let add = |file: &CString, line: &str| {
+            let file = file.to_str().expect("UTF-8");
+            let mut file = OpenOptions::new().append(true).open(file).expect("the file");
+            writeln!(file, "{line}").expect("written");
+        };
+        // SAFETY: paths and texts.
+        unsafe {
+            assert!(check(apus_key_create(shared.as_ptr())));
+            assert!(!check(apus_key_create(shared.as_ptr())), "the file exists");
+            let status = apus_key_create_pair(first.as_ptr(), c"one".as_ptr(), shared.as_ptr());
+            assert!(check(status));
+            let status = apus_key_create_pair(second.as_ptr(), c"two".as_ptr(), first.as_ptr());
+            assert!(check(status));
+        }
+        fs::copy(first.to_str().expect("UTF-8"), retired.to_str().expect("UTF-8")).expect("copied");
+        fs::write(empty.to_str().expect("UTF-8"), "# no key\n").expect("written");
+        add(&retired, &format!("retired {}", public(&second)));
+        add(&first, &public(&second));
+        add(&second, &public(&first));
+        let all = vec![first.clone(), second.clone(), retired, shared, empty, path("missing")];
+        Self { pairs: [first, second], all, records: path("records") }
+    }
+
+    fn get() -> &'static Self {
+        static FILES: OnceLock<Files> = OnceLock::new();
+        FILES.get_or_init(Self::new)
+    }
+}
+
 /// Refuses connections with three flows.
-unsafe extern "C" fn accept(_: *mut c_void, incoming: *const Incoming, reason: *mut c_char, capacity: usize) -> c_int {
+unsafe extern "C" fn accept(
+    _: *mut c_void,
+    incoming: *const Incoming,
+    reason: *mut c_char,
+    capacity: usize,
+) -> c_int {
     // SAFETY: the header's guarantees for a requested connection, and for the buffer of the reason.
     unsafe {
         let incoming = &*incoming;
         assert!(!CStr::from_ptr(incoming.address).is_empty() && incoming.flows > 0);
-        assert!(CStr::from_ptr(incoming.name).is_empty() && incoming.key.is_null(), "there are no keys");
+        assert!(
+            !incoming.key.is_null() || CStr::from_ptr(incoming.name).is_empty(),
+            "a name belongs to a key"
+        );
         assert_eq!(*reason, 0, "it is empty at first");
         if incoming.flows == 3 {
             reason.write_bytes(b'3', capacity - 1);
@@ -266,6 +382,8 @@ struct Calls<'a> {
     ops: HashMap<u64, usize>,
     tickets: Vec<u64>,
     users: u64,
+    /// The last key of a peer.
+    key: [u8; 32],
 }
 
 impl Calls<'_> {
@@ -312,6 +430,13 @@ impl Calls<'_> {
         self.memory.last_mut().map_or(null_mut(), |memory| memory.as_mut_ptr())
     }
 
+    /// Returns rights of a connection, of none to two of the keys, or of both.
+    fn grant(&mut self, keys: &[[u8; 32]; 2]) -> Grant {
+        let count = usize::from(self.byte() % 3);
+        let connection = if self.byte() % 2 == 0 { self.connection() } else { null_mut() };
+        Grant { connection, keys: if count == 0 { null() } else { keys.as_ptr() }, count }
+    }
+
     fn region_key(&mut self) -> u64 {
         let slot = self.slot();
         // SAFETY: a handle or NULL.
@@ -323,7 +448,19 @@ impl Calls<'_> {
         let mut config = null_mut();
         // SAFETY: texts, handles, and room for results.
         unsafe {
-            assert!(check(apus_config_create_insecure(c"127.0.0.1:0".as_ptr(), &raw mut config)));
+            let address = c"127.0.0.1:0".as_ptr();
+            let files = Files::get();
+            let status = match self.byte() % 4 {
+                0 => {
+                    let file = &files.all[usize::from(self.byte()) % files.all.len()];
+                    apus_config_create(address, file.as_ptr(), &raw mut config)
+                }
+                1 | 2 => apus_config_create(address, files.pairs[which].as_ptr(), &raw mut config),
+                _ => apus_config_create_insecure(address, &raw mut config),
+            };
+            if !check(status) {
+                return;
+            }
             for _ in 0..self.byte() % 3 {
                 let (name, value) = SETTINGS[usize::from(self.byte()) % SETTINGS.len()];
                 check(apus_config_set(config, name.as_ptr(), value.as_ptr()));
@@ -344,13 +481,23 @@ impl Calls<'_> {
         let (from, slot, flows) = (self.byte() % 2, self.slot(), u32::from(self.byte() % 4));
         let from = usize::from(from);
         let classes = [self.byte() % 9, 0, 7];
+        let name = [c"one", c"two", c"peer"][self.slot()];
         let mut made = null_mut();
         // SAFETY: handles or NULL, texts, classes of all flows, and room for the result.
         unsafe {
             let (host, address) = (self.hosts[from], apus_host_address(self.hosts[1 - from]));
             let status = match self.byte() % 4 {
-                0 => apus_connect_classes(host, address, classes.as_ptr(), flows, CONNECT_NS, &raw mut made),
-                1 => apus_connect_to(host, address, c"peer".as_ptr(), flows, CONNECT_NS, &raw mut made),
+                0 => apus_connect_classes(
+                    host,
+                    address,
+                    classes.as_ptr(),
+                    flows,
+                    CONNECT_NS,
+                    &raw mut made,
+                ),
+                1 => {
+                    apus_connect_to(host, address, name.as_ptr(), flows, CONNECT_NS, &raw mut made)
+                }
                 _ => apus_connect(host, address, flows, CONNECT_NS, &raw mut made),
             };
             if check(status) {
@@ -374,12 +521,20 @@ impl Calls<'_> {
         let (host, slot, length) = (self.host(), self.slot(), self.length());
         let (access, granted) = (c_int::from(self.byte() % 16), self.byte() % 2 == 0);
         let memory = self.fresh(length);
-        let grant = Grant { connection: self.connection(), keys: null(), count: 0 };
+        let keys = [self.key, [1; 32]];
+        let grant = self.grant(&keys);
         let mut region = null_mut();
         // SAFETY: handles or NULL, memory that stays valid, and room for the result.
         unsafe {
             let status = if granted {
-                apus_region_register_for(host, memory, length, access, &raw const grant, &raw mut region)
+                apus_region_register_for(
+                    host,
+                    memory,
+                    length,
+                    access,
+                    &raw const grant,
+                    &raw mut region,
+                )
             } else {
                 apus_region_register(host, memory, length, access, &raw mut region)
             };
@@ -392,11 +547,13 @@ impl Calls<'_> {
     fn use_region(&mut self) {
         let (slot, address, value) = (self.slot(), self.number(), self.number());
         let region = self.regions[slot];
-        let grant = Grant { connection: self.connection(), keys: null(), count: 0 };
+        let keys = [self.key, [1; 32]];
+        let grant = self.grant(&keys);
         let mut word = 0;
         // SAFETY: handles or NULL, and room for results; a locked region is unlocked before any other call.
         unsafe {
-            match self.byte() % 5 {
+            match self.byte() % 6 {
+                5 => check(apus_region_compare_and_swap(region, address, value, 9, &raw mut word)),
                 0 => check(apus_region_load(region, address, &raw mut word)),
                 1 => check(apus_region_store(region, address, value)),
                 2 => check(apus_region_fetch_add(region, address, value, &raw mut word)),
@@ -404,7 +561,10 @@ impl Calls<'_> {
                 _ => {
                     if check(apus_region_lock(region, 0)) {
                         assert!(!check(apus_region_lock(region, 0)), "locked twice");
-                        assert!(!check(apus_region_load(region, 0, &raw mut word)), "loaded under its lock");
+                        assert!(
+                            !check(apus_region_load(region, 0, &raw mut word)),
+                            "loaded under its lock"
+                        );
                         check(apus_region_unlock(region))
                     } else {
                         !check(apus_region_unlock(region))
@@ -485,19 +645,36 @@ impl Calls<'_> {
         let (mut buffer, mut length, mut flow) = (vec![0; capacity], 0, 0);
         // SAFETY: a handle or NULL, and room for the results.
         let received = unsafe {
-            check(apus_receive(connection, buffer.as_mut_ptr(), capacity, 0, &raw mut length, &raw mut flow))
+            check(apus_receive(
+                connection,
+                buffer.as_mut_ptr(),
+                capacity,
+                0,
+                &raw mut length,
+                &raw mut flow,
+            ))
         };
         assert!(!received || length <= capacity);
-        assert!(!received || buffer[..length].iter().all(|byte| *byte == 7), "other bytes than were sent");
+        assert!(
+            !received || buffer[..length].iter().all(|byte| *byte == 7),
+            "other bytes than were sent"
+        );
     }
 
     fn ask(&mut self) {
-        let (host, connection, capacity) = (self.host(), self.connection(), usize::from(self.byte() % 9));
+        let (host, connection, capacity) =
+            (self.host(), self.connection(), usize::from(self.byte() % 9));
         let (mut ports, mut count, mut one_port) = ([Port::default(); 8], 0, null());
         // SAFETY: handles or NULL, and room for the results.
         unsafe {
-            match self.byte() % 8 {
+            match self.byte() % 10 {
                 0 => check(apus_host_drive(host)),
+                8 => {
+                    let files = &Files::get().all;
+                    let file = &files[usize::from(self.byte()) % files.len()];
+                    check(apus_host_set_keys(host, file.as_ptr()))
+                }
+                9 => check(apus_connection_record(connection, Files::get().records.as_ptr())),
                 1 => check(apus_host_stats(host, &mut [0; 10])),
                 2 => check(apus_connection_state(connection, u32::from(self.byte()), &mut [0; 7])),
                 3 => apus_connection_max_message(connection) > 0,
@@ -508,7 +685,7 @@ impl Calls<'_> {
                     &raw mut count,
                     &raw mut one_port,
                 )),
-                5 => !check(apus_connection_peer_key(connection, &mut [0; 32])),
+                5 => check(apus_connection_peer_key(connection, &mut self.key)),
                 6 => CStr::from_ptr(apus_connection_peer_name(connection)).is_empty(),
                 _ => apus_connection_peer(connection).is_null(),
             };
@@ -525,7 +702,13 @@ impl Calls<'_> {
     fn swift(&mut self) {
         let (slot, now_ns, delay) = (self.slot(), self.number(), self.number());
         let swift = self.swifts[slot];
-        let ack = Ack { now_ns, rtt_ns: delay, endpoint_delay_ns: self.number(), acked_packets: 1, hops: self.byte() };
+        let ack = Ack {
+            now_ns,
+            rtt_ns: delay,
+            endpoint_delay_ns: self.number(),
+            acked_packets: 1,
+            hops: self.byte(),
+        };
         let mut made = null_mut();
         // SAFETY: handles or NULL, a text, and room for results.
         unsafe {
@@ -550,7 +733,9 @@ impl Calls<'_> {
         unsafe {
             match self.byte() % 9 {
                 0 => apus_host_free(std::mem::replace(&mut self.hosts[slot % 2], null_mut())),
-                1 | 2 => apus_connection_free(std::mem::replace(&mut self.connections[slot], null_mut())),
+                1 | 2 => {
+                    apus_connection_free(std::mem::replace(&mut self.connections[slot], null_mut()))
+                }
                 3 | 4 => apus_region_free(std::mem::replace(&mut self.regions[slot], null_mut())),
                 5 => self.free_queue(slot),
                 6 => apus_swift_free(std::mem::replace(&mut self.swifts[slot], null_mut())),
@@ -604,6 +789,7 @@ fuzz_target!(|input: &[u8]| {
         ops: HashMap::new(),
         tickets: Vec::new(),
         users: 0,
+        key: [0; 32],
     };
     // SAFETY: a function without a context.
     unsafe { check(apus_log(4, Some(log), null_mut())) };
@@ -622,4 +808,6 @@ fuzz_target!(|input: &[u8]| {
         calls.regions.into_iter().for_each(|region| apus_region_free(region));
         calls.swifts.into_iter().for_each(|swift| apus_swift_free(swift));
     }
+    // There is no directory if nothing was recorded.
+    let _ = fs::remove_dir_all(Files::get().records.to_str().expect("UTF-8"));
 });

@@ -10,7 +10,9 @@ use libfuzzer_sys::fuzz_target;
 
 /// Returns the number of operations except those that only join others, which have no node in a trace.
 fn others(graph: &Graph) -> usize {
-    let is_join = |op: &Op| op.cpu == JOINS && matches!(op.action, Action::Compute { time } if time.is_zero());
+    let is_join = |op: &Op| {
+        op.cpu == JOINS && matches!(op.action, Action::Compute { time } if time.is_zero())
+    };
     graph.program(0).ops().filter(|op| !is_join(op)).count()
 }
 

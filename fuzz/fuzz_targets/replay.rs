@@ -1,8 +1,8 @@
 //! Arbitrary bytes as a log. It is either replayed, or refused with a position; every window stays a number above 0.
 #![no_main]
 
-use apus_cc::{AlgorithmFactory, FlowInfo};
 use apus_algorithms::registry::build;
+use apus_cc::{AlgorithmFactory, FlowInfo};
 use apus_scenario::replay::{ReplayError, replay};
 use libfuzzer_sys::fuzz_target;
 

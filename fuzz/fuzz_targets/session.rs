@@ -6,8 +6,8 @@ use std::collections::BTreeSet;
 use std::net::SocketAddr;
 
 use apus_udp::session::{
-    Cipher, Config, Entry, EntryKey, Event, Extended, KeyPair, KeyRing, MAX_HANDSHAKE_BYTES,
-    Peer, Received, SessionId, Sessions, SharedKey,
+    Cipher, Config, Entry, EntryKey, Event, Extended, KeyPair, KeyRing, MAX_HANDSHAKE_BYTES, Peer,
+    Received, SessionId, Sessions, SharedKey,
 };
 use apus_units::{FlowId, OpId, PacketNumber, Span, Time};
 use apus_wire::{
@@ -113,13 +113,27 @@ fn body(kind: u8, x: u64, length: u32) -> Body {
     let received = Arrived { largest: PacketNumber::new(x | 1 << 20), bitmap: u128::from(x) | 1 };
     let segment = |kind, length: u32, credit: Option<CreditEcho>| {
         let op_length = u64::from(length) + (x & 0xffff);
-        Body::Data(Segment { op: OpId::new(x), kind, offset: x & 0xff, length, op_length, attached: credit.map(Attached::Credit) })
+        Body::Data(Segment {
+            op: OpId::new(x),
+            kind,
+            offset: x & 0xff,
+            length,
+            op_length,
+            attached: credit.map(Attached::Credit),
+        })
     };
     let echo = CreditEcho { number: x as u32, sent_at_ns: !x as u32 };
     // An op in a single packet, with numbers near the packet's and far from it.
     let whole = |kind, credit: Option<CreditEcho>| {
         let op_length = u64::from(length);
-        Body::Data(Segment { op: OpId::new(x >> 24), kind, offset: 0, length, op_length, attached: credit.map(Attached::Credit) })
+        Body::Data(Segment {
+            op: OpId::new(x >> 24),
+            kind,
+            offset: 0,
+            length,
+            op_length,
+            attached: credit.map(Attached::Credit),
+        })
     };
     let word = address & !7;
     // An atomic op, with numbers near the packet's and far from it.
@@ -142,8 +156,8 @@ fn body(kind: u8, x: u64, length: u32) -> Body {
             hops: x as u8,
             marked: x as u32,
             receiver_level: x as u8 % 32,
- echo_marked: false,
- missing: None,
+            echo_marked: false,
+            missing: None,
         }),
         7 => Body::Reject(Reject { op: OpId::new(x), reason: RejectReason::OutOfBounds }),
         8 => Body::Control(Control::CreditRequest { packets: x as u32 }),

@@ -75,7 +75,10 @@ class Host:
         cipher: str | None = None,
         accept: Accept | None = None,
         accept_unlisted: bool = False,
+        max_sessions: int | None = None,
+        max_pending: int | None = None,
         quota_sessions: int | None = None,
+        quota_pending: int | None = None,
         quota_queued_bytes: int | None = None,
         quota_ops: int | None = None,
         handshake_rate: int | None = None,
@@ -121,7 +124,12 @@ class Host:
                 `None` accepts the peer. The engine waits for the call, so waits for this host raise
                 `RuntimeError` in it. Key and name are `None` under a shared key alone.
             accept_unlisted: Whether peers may connect whose keys the key file does not list.
+            max_sessions: Maximum number of connections of an engine, including those being opened.
+            max_pending: Maximum number of connections of an engine that peers have requested and
+                not confirmed yet; at most `max_sessions`.
             quota_sessions: Maximum number of connections that one key may open.
+            quota_pending: Maximum number of connections that one key has requested and not
+                confirmed yet.
             quota_queued_bytes: Maximum number of bytes of messages of one key that wait for
                 `receive`.
             quota_ops: Maximum number of outstanding ops of all connections of one key.
@@ -182,7 +190,10 @@ class Host:
             "cipher": cipher,
             "accept": accept,
             "accept_unlisted": accept_unlisted,
+            "max_sessions": max_sessions,
+            "max_pending": max_pending,
             "quota_sessions": quota_sessions,
+            "quota_pending": quota_pending,
             "quota_queued_bytes": quota_queued_bytes,
             "quota_ops": quota_ops,
             "handshake_rate": handshake_rate,

@@ -121,7 +121,10 @@ class HostOptions(TypedDict):
     cipher: str | None
     accept: Accept | None
     accept_unlisted: bool
+    max_sessions: int | None
+    max_pending: int | None
     quota_sessions: int | None
+    quota_pending: int | None
     quota_queued_bytes: int | None
     quota_ops: int | None
     handshake_rate: int | None

@@ -129,6 +129,26 @@ def test_a_group_without_a_name_is_an_error(tmp_path: Path) -> None:
     assert not file.exists()
 
 
+def test_limits_of_sessions_are_checked_against_each_other() -> None:
+    for sessions, pending, of_key, pending_of_key, message in (
+        (0, None, None, None, "max_sessions"),
+        (8, 9, None, None, "max_sessions"),
+        (8, None, 9, None, "max_sessions"),
+        (None, 8, None, 9, "max_pending"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            apus.Host(
+                "127.0.0.1:0",
+                insecure=True,
+                max_sessions=sessions,
+                max_pending=pending,
+                quota_sessions=of_key,
+                quota_pending=pending_of_key,
+            )
+    # Fewer sessions also mean fewer that are not confirmed.
+    apus.Host("127.0.0.1:0", insecure=True, max_sessions=8, quota_pending=8).close()
+
+
 def test_an_accept_hook_that_raises_refuses(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -8,7 +8,7 @@
 //! results are the same for any number of threads.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread::available_parallelism;
 use std::time::{Duration, Instant};
 
@@ -18,6 +18,7 @@ use apus_units::{PortId, Span, Time};
 use apus_wire::Header;
 
 use crate::jobs::Notice;
+use crate::waiters::Waiters;
 
 /// A packet in transit from one part to another.
 pub(crate) struct Message {
@@ -93,10 +94,8 @@ pub(crate) struct Exchange {
     /// Number of checks before a thread sleeps. It is 0 with fewer cores than parts, because a checking
     /// thread would occupy the core of the thread that it waits for.
     looks: u32,
-    /// Number of threads that sleep or are about to.
-    sleepers: AtomicUsize,
-    bed: Mutex<()>,
-    bell: Condvar,
+    /// Threads that sleep until a part has run a window.
+    waiters: Waiters,
     /// A part panicked: the other parts must not wait for it.
     failed: AtomicBool,
 }
@@ -107,8 +106,8 @@ pub(crate) struct PanicAlarm<'a>(pub(crate) &'a Exchange);
 impl Drop for PanicAlarm<'_> {
     fn drop(&mut self) {
         if std::thread::panicking() {
-            self.0.failed.store(true, Ordering::SeqCst);
-            self.0.ring();
+            self.0.failed.store(true, Ordering::Release);
+            self.0.waiters.wake();
         }
     }
 }
@@ -128,9 +127,7 @@ impl Exchange {
             places: (0..parts * parts).map(|_| Place::default()).collect(),
             seats: (0..parts).map(|_| seat()).collect(),
             looks: if parts <= cores { LOOKS } else { 0 },
-            sleepers: AtomicUsize::new(0),
-            bed: Mutex::new(()),
-            bell: Condvar::new(),
+            waiters: Waiters::new(),
             failed: AtomicBool::new(false),
         }
     }
@@ -180,12 +177,8 @@ impl Exchange {
         let seat = &self.seats[part as usize];
         seat.next[window % 2].store(news.next.as_ps(), Ordering::Relaxed);
         seat.stop[window % 2].store(news.stop, Ordering::Relaxed);
-        // Sequentially consistent with `sleepers`: either this part sees the sleeping thread, or that thread
-        // sees this value.
-        seat.windows.store(window + 1, Ordering::SeqCst);
-        if self.sleepers.load(Ordering::SeqCst) > 0 {
-            self.ring();
-        }
+        seat.windows.store(window + 1, Ordering::Release);
+        self.waiters.wake();
         let began = Instant::now();
         let mut all = News { next: Time::MAX, stop: false };
         for seat in &self.seats {
@@ -205,32 +198,15 @@ impl Exchange {
     /// Waits until a part has run this number of windows. Returns `false` if a part panicked first.
     #[inline]
     fn wait(&self, seat: &Seat, windows: usize) -> bool {
+        let has_run = || seat.windows.load(Ordering::Acquire) >= windows;
         for _ in 0..=self.looks {
-            if seat.windows.load(Ordering::Acquire) >= windows {
+            if has_run() {
                 return true;
             }
             std::hint::spin_loop();
         }
-        self.sleep(seat, windows)
-    }
-
-    #[cold]
-    fn sleep(&self, seat: &Seat, windows: usize) -> bool {
-        self.sleepers.fetch_add(1, Ordering::SeqCst);
-        let mut bed = self.bed.lock().unwrap_or_else(PoisonError::into_inner);
-        while seat.windows.load(Ordering::SeqCst) < windows && !self.failed.load(Ordering::SeqCst) {
-            bed = self.bell.wait(bed).unwrap_or_else(PoisonError::into_inner);
-        }
-        self.sleepers.fetch_sub(1, Ordering::SeqCst);
-        seat.windows.load(Ordering::SeqCst) >= windows
-    }
-
-    /// Wakes all sleeping threads, so that they check again.
-    #[cold]
-    fn ring(&self) {
-        // A thread that has checked but does not sleep yet holds the lock.
-        drop(self.bed.lock().unwrap_or_else(PoisonError::into_inner));
-        self.bell.notify_all();
+        self.waiters.sleep_until(|| has_run() || self.failed.load(Ordering::Acquire));
+        has_run()
     }
 }
 
@@ -283,7 +259,7 @@ mod tests {
                 scope.spawn(move || run(part));
             }
         });
-        assert_eq!(exchange.sleepers.load(Ordering::SeqCst), 0);
+        assert_eq!(exchange.waiters.count(), 0);
         assert!(exchange.waited() > Duration::ZERO);
     }
 
@@ -297,7 +273,7 @@ mod tests {
             let waiting = [0, 1].map(|part| scope.spawn(move || wait(part)));
             let failing = scope.spawn(|| {
                 let _alarm = PanicAlarm(&exchange);
-                while exchange.sleepers.load(Ordering::SeqCst) < 2 {
+                while exchange.waiters.count() < 2 {
                     std::thread::yield_now();
                 }
                 panic!("a part fails");

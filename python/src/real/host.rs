@@ -59,7 +59,10 @@ pub struct HostOptions {
     cipher: Option<String>,
     accept: Option<Py<PyAny>>,
     accept_unlisted: bool,
+    max_sessions: Option<u32>,
+    max_pending: Option<u32>,
     quota_sessions: Option<u32>,
+    quota_pending: Option<u32>,
     quota_queued_bytes: Option<u64>,
     quota_ops: Option<u64>,
     handshake_rate: Option<u32>,
@@ -127,7 +130,13 @@ impl HostOptions {
             return Err(of_input(message));
         }
         config.session.accept_unlisted = self.accept_unlisted;
+        if let Some(sessions) = self.max_sessions {
+            config.session.max_sessions = sessions;
+            config.session.max_pending = config.session.max_pending.min(sessions.max(1));
+        }
+        config.session.max_pending = self.max_pending.unwrap_or(config.session.max_pending);
         config.session.quota_sessions = self.quota_sessions;
+        config.session.quota_pending = self.quota_pending;
         config.quota_queued_bytes = self.quota_queued_bytes;
         config.quota_ops = self.quota_ops;
         config.session.handshake_rate =

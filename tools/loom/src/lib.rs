@@ -1,10 +1,12 @@
-//! Interleavings of threads, tested with loom: the source files of `apus-udp` with these steps, compiled with loom's
-//! atomics.
+//! Interleavings of threads, tested with loom: the source files of `apus-udp` and `apus-sim` with these steps, compiled
+//! with loom's atomics and locks.
 #![allow(dead_code, reason = "tests use a part")]
 
 mod sync {
-    pub(crate) use loom::sync::Arc;
-    pub(crate) use loom::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering, fence};
+    pub(crate) use loom::sync::atomic::{
+        AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering, fence,
+    };
+    pub(crate) use loom::sync::{Arc, Condvar, Mutex};
 }
 
 #[path = "../../../crates/udp/src/sleepers.rs"]
@@ -13,17 +15,20 @@ mod sleepers;
 mod slots;
 #[path = "../../../crates/udp/src/uses.rs"]
 mod uses;
+#[path = "../../../crates/sim/src/waiters.rs"]
+mod waiters;
 
 #[cfg(test)]
 mod tests {
     use loom::cell::UnsafeCell;
-    use loom::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+    use loom::sync::atomic::{AtomicBool, AtomicU32, Ordering, fence};
     use loom::sync::{Arc, Condvar, Mutex};
     use loom::thread;
 
     use crate::sleepers::{Sleeper, Sleepers};
     use crate::slots::Slots;
     use crate::uses::Uses;
+    use crate::waiters::Waiters;
 
     /// Model of an eventfd.
     struct EventFd {
@@ -187,6 +192,58 @@ mod tests {
             }
             thread.join().expect("no panic");
             assert!(uses.is_free());
+        });
+    }
+
+    /// Models `Shared::submitted` and `Shared::flush` of a driven engine: a thread posts its command, and whoever holds
+    /// the lock of the engine processes the commands of all.
+    #[test]
+    fn no_command_is_forgotten() {
+        let mut model = loom::model::Builder::new();
+        model.preemption_bound = Some(3);
+        model.check(|| {
+            let flag = || AtomicBool::new(false);
+            let shared = Arc::new((Mutex::new(0), [flag(), flag()]));
+            let run = |shared: &(Mutex<u32>, [AtomicBool; 2]), own: usize| {
+                let (engine, commands) = shared;
+                commands[own].store(true, Ordering::Release);
+                fence(Ordering::SeqCst);
+                while commands.iter().any(|command| command.load(Ordering::Acquire)) {
+                    let Ok(mut processed) = engine.try_lock() else { return };
+                    for command in commands {
+                        if command.load(Ordering::Acquire) {
+                            command.store(false, Ordering::Relaxed);
+                            *processed += 1;
+                        }
+                    }
+                    drop(processed);
+                    fence(Ordering::SeqCst);
+                }
+            };
+            let other = Arc::clone(&shared);
+            let thread = thread::spawn(move || run(&other, 0));
+            run(&shared, 1);
+            thread.join().expect("no panic");
+            assert_eq!(*shared.0.lock().expect("no panic"), 2);
+        });
+    }
+
+    /// The end of a window of a parallel simulation: each of two parts waits for the other one. A lost wake-up would
+    /// make a wait endless.
+    #[test]
+    fn parts_that_wait_for_each_other_both_go_on() {
+        loom::model(|| {
+            let shared = Arc::new((Waiters::new(), [AtomicU32::new(0), AtomicU32::new(0)]));
+            let meet = |shared: &(Waiters, [AtomicU32; 2]), part: usize| {
+                let (waiters, windows) = shared;
+                windows[part].store(1, Ordering::Release);
+                waiters.wake();
+                waiters.sleep_until(|| windows[1 - part].load(Ordering::Acquire) >= 1);
+            };
+            let other = Arc::clone(&shared);
+            let thread = thread::spawn(move || meet(&other, 1));
+            meet(&shared, 0);
+            thread.join().expect("no panic");
         });
     }
 }

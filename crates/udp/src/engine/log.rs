@@ -319,16 +319,22 @@ mod tests {
         }
     }
 
-    /// Calls `run` with a log whose events up to this level are written. Returns the lines.
-    fn logged(level: Level, run: impl FnOnce(&mut Log)) -> Vec<String> {
+    /// Calls `run` with a log whose events up to this level are written. Returns the lines. If another test reaches a
+    /// line for the first time while the subscriber is set, `tracing` may take the line for one that nobody reads:
+    /// `run` is called twice, and the second call has all lines.
+    fn logged(level: Level, run: impl Fn(&mut Log)) -> Vec<String> {
         let lines = Lines::default();
         let subscriber = tracing_subscriber::fmt()
             .with_writer(lines.clone())
             .with_ansi(false)
             .with_max_level(level)
             .finish();
+        let run = || run(&mut Log::new(([127, 0, 0, 1], 7).into()));
         tracing::subscriber::with_default(subscriber, || {
-            run(&mut Log::new(([127, 0, 0, 1], 7).into()));
+            run();
+            tracing::callsite::rebuild_interest_cache();
+            lines.0.lock().expect("lines").clear();
+            run();
         });
         let text = String::from_utf8(lines.0.lock().expect("lines").clone()).expect("UTF-8");
         text.lines().map(str::to_owned).collect()
