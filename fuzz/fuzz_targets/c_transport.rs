@@ -147,8 +147,7 @@ unsafe extern "C" {
     fn apus_connection_max_message(connection: Handle) -> u64;
     fn apus_connection_state(connection: Handle, flow: u32, state: *mut [u64; 7]) -> c_int;
     fn apus_connection_record(connection: Handle, directory: *const c_char) -> c_int;
-    fn apus_close(connection: Handle) -> c_int;
-    fn apus_close_within(connection: Handle, timeout_ns: u64) -> c_int;
+    fn apus_close(connection: Handle, timeout_ns: u64) -> c_int;
     fn apus_connection_free(connection: Handle);
     fn apus_receive(
         connection: Handle,
@@ -283,6 +282,8 @@ struct Files {
 impl Files {
     fn new() -> Self {
         let folder = std::env::temp_dir().join(format!("apus-fuzz-{}", std::process::id()));
+        // Of a process that was killed, with the same number.
+        let _ = fs::remove_dir_all(&folder);
         fs::create_dir_all(&folder).expect("a folder");
         let path = |name: &str| {
             CString::new(folder.join(name).into_os_string().into_encoded_bytes()).expect("a path")
@@ -312,6 +313,8 @@ impl Files {
             assert!(check(status));
         }
         fs::copy(first.to_str().expect("UTF-8"), retired.to_str().expect("UTF-8")).expect("copied");
+        // The copy has the mode of a key file.
+        fs::copy(shared.to_str().expect("UTF-8"), empty.to_str().expect("UTF-8")).expect("copied");
         fs::write(empty.to_str().expect("UTF-8"), "# no key\n").expect("written");
         add(&retired, &format!("retired {}", public(&second)));
         add(&first, &public(&second));
@@ -740,11 +743,10 @@ impl Calls<'_> {
                 5 => self.free_queue(slot),
                 6 => apus_swift_free(std::mem::replace(&mut self.swifts[slot], null_mut())),
                 7 => {
-                    check(apus_close_within(self.connections[slot], 0));
+                    check(apus_close(self.connections[slot], 0));
                 }
-                // Ops have deadlines, so a connection closes soon.
                 _ => {
-                    check(apus_close(self.connections[slot]));
+                    check(apus_close(self.connections[slot], CONNECT_NS));
                 }
             }
         }

@@ -8,6 +8,31 @@ use std::process::{Child, Command, Stdio};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
+/// Maximum number of bytes in a line from another machine. Rationale: lines between machines take a few hundred bytes.
+pub const MAX_LINE: u64 = 64 << 10;
+/// Maximum number of bytes in a line with the text of a key file, which stays on this machine. Rationale: a key file has at
+/// most 1 MiB, and JSON writes a byte of it as at most 6.
+pub const MAX_KEY_LINE: u64 = 8 << 20;
+
+/// Reads a line of at most `most` bytes. Returns `None` at the end of the input.
+///
+/// # Errors
+/// If reading fails; of kind `InvalidData` if the line is too long or not text.
+pub fn read_line(input: &mut impl BufRead, most: u64) -> io::Result<Option<String>> {
+    let mut line = Vec::new();
+    let length = input.by_ref().take(most.saturating_add(1)).read_until(b'\n', &mut line)?;
+    if length as u64 > most {
+        let what = format!(
+            "a line of more than {most} bytes arrived; the lines of `apus bench udp` are shorter, so check that the other end \
+             is one of this version"
+        );
+        return Err(io::Error::new(io::ErrorKind::InvalidData, what));
+    }
+    let line = String::from_utf8(line);
+    let line = line.map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))?;
+    Ok((length > 0).then_some(line))
+}
+
 /// A started process, on this or another machine. The process ends when its standard input is closed; dropping this
 /// value closes it.
 pub struct Agent {
@@ -65,12 +90,16 @@ impl Agent {
     /// Reads a line from the process.
     ///
     /// # Errors
-    /// If the process has ended.
+    /// If the process has ended, or has written anything other than text. Also if it runs on another machine and its line is
+    /// longer than [`MAX_LINE`]. A child process runs this executable, and its results grow with the measurement.
     pub fn hear(&mut self) -> Result<String, String> {
-        let mut line = String::new();
-        match self.output.read_line(&mut line) {
-            Ok(1..) => Ok(line),
-            Ok(0) | Err(_) => Err(self.gone()),
+        let most = if self.child.is_some() { u64::MAX } else { MAX_LINE };
+        match read_line(&mut self.output, most) {
+            Ok(Some(line)) => Ok(line),
+            Err(error) if error.kind() == io::ErrorKind::InvalidData => {
+                Err(format!("{}: {error}", self.name))
+            }
+            Ok(None) | Err(_) => Err(self.gone()),
         }
     }
 
@@ -125,4 +154,39 @@ pub fn say(line: &str) {
 pub fn say_json(value: &impl Serialize) -> Result<(), String> {
     say(&serde_json::to_string(value).map_err(|error| error.to_string())?);
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Cursor;
+    use std::net::TcpListener;
+    use std::thread;
+
+    use super::*;
+
+    #[test]
+    fn lines_up_to_the_bound_are_read_and_a_longer_one_is_an_error() {
+        let mut input = Cursor::new("four\nfour5\n");
+        assert_eq!(read_line(&mut input, 5).expect("a line").as_deref(), Some("four\n"));
+        let error = read_line(&mut input, 5).expect_err("6 bytes with the line break");
+        assert_eq!(error.kind(), io::ErrorKind::InvalidData);
+        let mut last = Cursor::new("last");
+        assert_eq!(read_line(&mut last, u64::MAX).expect("a line").as_deref(), Some("last"));
+        assert_eq!(read_line(&mut last, u64::MAX).expect("the end"), None);
+    }
+
+    #[test]
+    fn a_line_without_end_from_another_machine_is_an_error_that_names_it_and_the_bound() {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+        let stream = TcpStream::connect(listener.local_addr().expect("an address"));
+        let (mut peer, address) = listener.accept().expect("a stream");
+        let endless = thread::spawn(move || while peer.write_all(&[b'x'; 1 << 16]).is_ok() {});
+        let name = format!("the server at {address}");
+        let mut agent = Agent::connected(stream.expect("a stream"), name.clone()).expect("a clone");
+        let error = agent.hear().expect_err("too long");
+        let bound = format!("{name}: a line of more than {MAX_LINE} bytes arrived");
+        assert!(error.starts_with(&bound), "{error}");
+        agent.end();
+        endless.join().expect("the writer ends with the stream");
+    }
 }

@@ -6,7 +6,7 @@ use std::num::NonZeroUsize;
 use std::thread::available_parallelism;
 
 use apus_worlds::fabric::{self, Case, run_case, run_cases, shrink_case};
-use apus_worlds::{Batch, Plan, median, run, run_seeds, shrink};
+use apus_worlds::{Batch, Plan, name_seeds_of_panics, quantile, run, run_seeds, shrink};
 use clap::Args;
 
 use crate::failure::Failure;
@@ -43,6 +43,7 @@ pub struct Worlds {
 impl Worlds {
     /// Runs the command.
     pub fn execute(&self) -> Result<(), Failure> {
+        name_seeds_of_panics();
         match self.seed {
             Some(seed) if self.simulator => one_case(seed),
             Some(seed) => one(seed),
@@ -123,19 +124,31 @@ fn of_counts(counts: &fabric::Counts) -> String {
     )
 }
 
+/// What [`spread`] shows.
+const QUANTILES: &str = "5 %, 50 % and 95 % quantiles";
+
+/// Returns three quantiles of a list of numbers; `counts` has, by number, how often it occurs.
+fn spread(counts: &[u64]) -> String {
+    [5, 50, 95].map(|percent| quantile(counts, percent).to_string()).join("/")
+}
+
 /// Returns the result of a batch of scenarios as text.
 fn text_of_cases(batch: &fabric::Batch) -> String {
     let by = |names: &BTreeMap<&str, u64>| {
         names.iter().map(|(name, count)| format!("{count} {name}")).collect::<Vec<_>>().join(", ")
     };
+    let credits = batch.algorithms.get("expresspass").copied().unwrap_or(0);
     let mut text = format!(
-        "{} scenarios; medians: {} hosts, {} faults\nalgorithms: {}\npath policies: {}\n{}\n",
+        "{} scenarios; {QUANTILES}: {} hosts, {} faults\nalgorithms: {}\npath policies: {}\n{}\n\
+         at most {} events per run; bounds of queues checked in {} of {credits} scenarios with expresspass\n",
         batch.cases,
-        median(&batch.hosts),
-        median(&batch.faults),
+        spread(&batch.hosts),
+        spread(&batch.faults),
         by(&batch.algorithms),
         by(&batch.balancers),
         of_counts(&batch.counts),
+        batch.most_events,
+        batch.counts.bounded,
     );
     for (seed, violation) in &batch.failures {
         let _ = writeln!(text, "seed {seed}: {}: {}", violation.check, violation.what);
@@ -151,13 +164,13 @@ fn text_of_cases(batch: &fabric::Batch) -> String {
 fn text(batch: &Batch) -> String {
     let counts = &batch.counts;
     let mut text = format!(
-        "{} worlds; medians: {} hosts, {} ops, {} faults\n\
+        "{} worlds; {QUANTILES}: {} hosts, {} ops, {} faults\n\
          {} ops: {} done, {} not sent, {} refused, {} unknown; the others ended with their processes\n\
          {} messages, {} datagrams, {} steps of engines\n",
         batch.worlds,
-        median(&batch.hosts),
-        median(&batch.ops),
-        median(&batch.faults),
+        spread(&batch.hosts),
+        spread(&batch.ops),
+        spread(&batch.faults),
         counts.ops,
         counts.done,
         counts.not_sent,

@@ -250,7 +250,7 @@ static int run(const char *key_file, const char *peer, unsigned count)
     printf("window %.2f packets, target %.0f us; %" PRIu64 " ops, fabric RTT p50 %.1f us\n",
            state.cwnd, (double)state.target_ns / 1e3, stats.ops, stats.fabric_rtt_p50_us);
 
-    check(apus_close_within(connection, 30 * SECOND), "apus_close_within");
+    check(apus_close(connection, 30 * SECOND), "apus_close");
     apus_queue_free(queue);
     apus_connection_free(connection);
     apus_host_free(host);

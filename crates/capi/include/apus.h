@@ -13,8 +13,7 @@
  * Locked regions
  *   If a thread has locked a region (apus_region_lock), its calls that wait for the region's host fail with APUS_INVALID,
  *   whatever their timeout, because an engine may wait for the region. This concerns apus_connect and its other forms,
- *   apus_accept, apus_host_drain, apus_connection_state, apus_connection_ports, apus_receive, apus_poll, apus_close and
- *   apus_close_within.
+ *   apus_accept, apus_host_drain, apus_connection_state, apus_connection_ports, apus_receive, apus_poll and apus_close.
  *   During that time, calls of other threads with handles of this host may exceed their timeouts, and calls without a timeout
  *   may wait too: they may drive an engine that waits for the region. A thread that has locked a region must therefore not wait
  *   for a thread that may be within such a call.
@@ -255,9 +254,7 @@ int apus_connection_record(const apus_connection *connection, const char *direct
 /* Closes the connection after its ops have ended, and waits for that. Outstanding ops of the peer fail. APUS_TIMEOUT if the ops
  * have not ended in time: a peer that lives but takes no messages can delay them without limit. The connection then still closes
  * after its last op. The call may be repeated, and apus_connection_free may follow. */
-int apus_close_within(const apus_connection *connection, uint64_t timeout_ns);
-/* As apus_close_within, without a limit. */
-int apus_close(const apus_connection *connection);
+int apus_close(const apus_connection *connection, uint64_t timeout_ns);
 /* Frees the handle. The connection closes after its last op, without a wait. */
 void apus_connection_free(apus_connection *connection);
 

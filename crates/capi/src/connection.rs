@@ -11,7 +11,7 @@ use apus_udp::{Connection, End, Message, OnePort, async_channel};
 
 use crate::config::qlog;
 use crate::failure::{Failure, Status, call};
-use crate::host::{FOREVER, OfHost, Shared, free, handle};
+use crate::host::{OfHost, Shared, free, handle};
 use crate::pointer::{Out, given, put, text};
 
 /// A connection.
@@ -219,12 +219,7 @@ unsafe extern "C" fn apus_receive(
 }
 
 #[unsafe(no_mangle)]
-extern "C" fn apus_close(connection: Option<&apus_connection>) -> i32 {
-    apus_close_within(connection, FOREVER)
-}
-
-#[unsafe(no_mangle)]
-extern "C" fn apus_close_within(connection: Option<&apus_connection>, timeout_ns: u64) -> i32 {
+extern "C" fn apus_close(connection: Option<&apus_connection>, timeout_ns: u64) -> i32 {
     call(|| {
         let connection = handle(connection, "connection")?;
         connection.host.wait(connection.connection.close_async(), timeout_ns)

@@ -97,8 +97,7 @@ unsafe extern "C" {
         timeout_ns: u64,
         connection: *mut *mut apus_connection,
     ) -> i32;
-    fn apus_close(connection: *const apus_connection) -> i32;
-    fn apus_close_within(connection: *const apus_connection, timeout_ns: u64) -> i32;
+    fn apus_close(connection: *const apus_connection, timeout_ns: u64) -> i32;
     fn apus_connection_free(connection: *mut apus_connection);
     fn apus_receive(
         connection: *const apus_connection,
@@ -346,7 +345,7 @@ fn an_address_beyond_2_to_the_64_is_invalid() {
             ];
             assert_eq!(status, [Status::Invalid as i32; 2]);
         }
-        ok(apus_close(here));
+        ok(apus_close(here, FOREVER));
         apus_queue_free(queue);
     }
     free([here, there], [client, server]);
@@ -400,7 +399,7 @@ fn peers_and_the_owner_change_words() {
         }
         ok(apus_fetch_add(here, &raw const op, key, 24, 1, null_mut()));
         assert_eq!(end(), (Status::OpRefused as i32, 0));
-        ok(apus_close(here));
+        ok(apus_close(here, FOREVER));
         apus_queue_free(queue);
         apus_region_free(region);
     }
@@ -531,7 +530,7 @@ fn connections_are_recorded_on_request_and_by_the_setting() {
         ok(apus_connection_record(here, text.as_ptr()));
         let file = c"/dev/null/apus";
         assert_eq!(apus_connection_record(here, file.as_ptr()), Status::System as i32);
-        ok(apus_close(here));
+        ok(apus_close(here, FOREVER));
     }
     while files() < 2 {
         thread::yield_now();
@@ -593,13 +592,13 @@ fn closing_has_a_limit_though_the_peer_takes_no_messages() {
         let op = Op::to(queue);
         let bytes = [2u8; 8];
         ok(apus_send(here, &raw const op, bytes.as_ptr().cast(), bytes.len(), null_mut()));
-        assert_eq!(apus_close_within(here, 0), Status::Timeout as i32);
-        assert_eq!(apus_close_within(here, 1_000_000), Status::Timeout as i32);
+        assert_eq!(apus_close(here, 0), Status::Timeout as i32);
+        assert_eq!(apus_close(here, 1_000_000), Status::Timeout as i32);
         assert_eq!(receive(there, 8, FOREVER), (Status::Ok as i32, 8));
         let shared = Shared(here);
-        ok(ends("the close", move || apus_close_within(shared.get(), FOREVER)));
+        ok(ends("the close", move || apus_close(shared.get(), FOREVER)));
         assert_eq!(receive(there, 8, FOREVER), (Status::Ok as i32, 8));
-        assert_eq!(apus_close_within(std::ptr::null(), 0), Status::Invalid as i32);
+        assert_eq!(apus_close(std::ptr::null(), 0), Status::Invalid as i32);
         apus_queue_free(queue);
     }
     free([here, there], [client, server]);

@@ -199,3 +199,63 @@ impl<F: AlgorithmFactory> Flow<F> {
         Handled::Credit { used }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use apus_units::Span;
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// Picoseconds after which a stamp repeats: 2^32 ns, 4.29 s.
+    const WRAPS: u64 = (1 << 32) * 1_000;
+
+    /// Returns the RTT of a credit that was sent at `sent` and whose echo arrived at `now`.
+    fn rtt(sent: Time, now: Time) -> Span {
+        let echo = echoed(now, CreditEcho { number: 7, sent_at_ns: stamp(sent) });
+        assert_eq!(echo.number, 7);
+        echo.rtt
+    }
+
+    /// Returns the RTT in whole nanoseconds, as the difference of two times that do not wrap around.
+    fn exact(sent: Time, now: Time) -> Span {
+        Span::from_ns(now.as_ps() / 1_000 - sent.as_ps() / 1_000)
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
+        /// Credits that are sent near a wrap-around of the stamp, or at any time.
+        #[test]
+        fn the_rtt_of_an_echo_is_exact_below_2_to_the_32_ns(
+            wraps in 1..=u64::MAX / WRAPS,
+            near in -2_000_000i64..=2_000_000,
+            at in any::<u64>(),
+            is_near in any::<bool>(),
+            elapsed in prop_oneof![0..WRAPS, 0u64..4_000_000],
+        ) {
+            let sent = if is_near { (wraps * WRAPS).saturating_add_signed(near) } else { at };
+            let sent = Time::from_ps(sent);
+            // A time of less than 2^32 ns, as the stamps count them.
+            let now = sent.saturating_add(Span::from_ps(elapsed));
+            prop_assume!(exact(sent, now) < Span::from_ns(1 << 32));
+            prop_assert_eq!(rtt(sent, now), exact(sent, now));
+            // Later, multiples of 2^32 ns are missing.
+            if let Some(later) = now.as_ps().checked_add(WRAPS) {
+                prop_assert_eq!(rtt(sent, Time::from_ps(later)), exact(sent, now));
+            }
+        }
+    }
+
+    #[test]
+    fn stamps_wrap_around_at_2_to_the_32_ns() {
+        let at = |ps| stamp(Time::from_ps(ps));
+        assert_eq!([at(0), at(999), at(1_000)], [0, 0, 1]);
+        assert_eq!([at(WRAPS - 1_000), at(WRAPS - 1)], [u32::MAX; 2]);
+        assert_eq!([at(WRAPS), at(WRAPS + 1_000)], [0, 1]);
+        // 2^64 - 1 ps are 18,446,744,073,709,551 ns = 4,294,967 * 2^32 + 1,271,310,319.
+        assert_eq!(stamp(Time::MAX), 1_271_310_319);
+        // Sent in the last nanosecond before the stamp wraps around, and echoed in the next one.
+        assert_eq!(rtt(Time::from_ps(WRAPS - 1), Time::from_ps(WRAPS)), Span::from_ns(1));
+    }
+}

@@ -6,13 +6,15 @@ use std::future::Future;
 use std::io::ErrorKind;
 use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
 use std::pin::pin;
+use std::sync::atomic::Ordering;
 use std::task::{Context, Poll, Waker};
 use std::time::{Duration, Instant};
 
 use apus_algorithms::build;
 use apus_udp::session::{self, KeyRing, Sessions, SharedKey};
 use apus_udp::{Access, Config, Connection, Host, Mode, Op, Region, RegionKey, Request};
-use apus_units::Time;
+use apus_units::{FlowId, PacketNumber, Time};
+use apus_wire::{Body, Header, SIGNAL_BYTES, Signal};
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 
 /// Number of datagrams sent before the host is driven; fewer than its socket holds.
@@ -63,10 +65,11 @@ impl Setup {
         Self { server, client, relay, client_address }
     }
 
-    /// Connects the client; returns the connection at both ends.
-    fn connect(&self) -> [Connection; 2] {
+    /// Connects the client by this number of flows; returns the connection at both ends.
+    fn connect(&self, flows: usize) -> [Connection; 2] {
         let at = self.relay.local_addr().expect("bound");
-        let mut connecting = pin!(self.client.connect_async(at, &[0], None));
+        let classes = vec![0; flows];
+        let mut connecting = pin!(self.client.connect_async(at, &classes, None));
         let mut context = Context::from_waker(Waker::noop());
         let (mut connected, mut accepted) = (None, None);
         loop {
@@ -172,6 +175,36 @@ fn strangers(
     spent.mul_f64(count as f64 / (batches * BATCH) as f64)
 }
 
+/// Returns a forged signal of a switch for a packet that is not in flight. `flow` is the flow's number at its receiver.
+fn signal(flow: u32) -> [u8; SIGNAL_BYTES] {
+    let body = Body::Signal(Signal { queue: 1 << 20, link_rate: 6, sent: 1 });
+    let header = Header { flow: FlowId::new(flow), seq: PacketNumber::new(1 << 20), body };
+    let mut bytes = [0; SIGNAL_BYTES];
+    apus_wire::seal(&header, &[], &mut bytes).expect("legal");
+    bytes
+}
+
+/// Returns the time of `count` signals like this one, and asserts that the server has received and not dropped them.
+fn signals(setup: &Setup, bytes: &[u8], count: u64) -> Duration {
+    let received = || {
+        let stats = setup.server.stats().next().expect("an engine");
+        let dropped = stats.sessions.iter().filter(|(name, _)| name.starts_with("dropped"));
+        let dropped: u64 = dropped.map(|(_, count)| count).sum();
+        (stats.datagrams_received.load(Ordering::Relaxed), dropped)
+    };
+    let (mut spent, batches) = (Duration::ZERO, count.div_ceil(BATCH));
+    for _ in 0..batches {
+        let before = received();
+        for _ in 0..BATCH {
+            setup.send(&setup.relay, bytes);
+        }
+        spent += setup.drive();
+        assert_eq!(received(), (before.0 + BATCH, before.1));
+    }
+    setup.settle();
+    spent.mul_f64(count as f64 / (batches * BATCH) as f64)
+}
+
 /// Returns the time of `count` Hellos that prove the key, and asserts that each is answered.
 fn hellos(setup: &Setup, (from, bytes): (&UdpSocket, &[u8]), count: u64) -> Duration {
     let (mut spent, mut answers) = (Duration::ZERO, 0);
@@ -223,7 +256,7 @@ fn writes(setup: &Setup, peer: &Connection, key: RegionKey, done: bool, count: u
 
 fn cost_per_datagram(c: &mut Criterion) {
     let setup = Setup::new();
-    let [peer, _accepted] = setup.connect();
+    let [peer, _accepted] = setup.connect(1);
     let memory = vec![0; 4096];
     let region: Region = setup.server.register(memory.clone(), Access::WRITE).expect("memory");
     let closed: Region = setup.server.register(memory, Access::READ).expect("memory");
@@ -243,6 +276,11 @@ fn cost_per_datagram(c: &mut Criterion) {
             b.iter_custom(|count| strangers(&setup, (&stranger, &bytes), counted, count));
         });
     }
+    let wide = Setup::new();
+    let _many = wide.connect(1024);
+    group.bench_function("forged signal to a connection of 1024 flows", |b| {
+        b.iter_custom(|count| signals(&wide, &signal(1023), count));
+    });
     for (name, length) in [("64 B", 64), ("1400 B", 1400)] {
         let relay = &setup.relay;
         let mut packet = setup.capture(&peer, region.key(), length);

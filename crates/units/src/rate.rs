@@ -19,7 +19,7 @@ impl Rate {
         Self(bps)
     }
 
-    /// Returns a rate of `gbps` times 10^9 bits per second.
+    /// Returns a rate of `gbps` times 10^9 bits per second; `gbps` is at most 18,446,744,073.
     #[must_use]
     pub const fn from_gbps(gbps: u64) -> Self {
         Self(gbps * 1_000_000_000)
@@ -38,7 +38,7 @@ impl Rate {
     }
 
     /// Returns the time to put `bytes` on a link of this rate, rounded up to the picosecond, so that a link
-    /// never carries more than its rate. Computed per packet from the whole size:
+    /// never carries more than its rate; at most [`Span::MAX`]. Computed per packet from the whole size:
     /// a rounded time per byte would be 1 % wrong at 102 Gb/s.
     ///
     /// # Panics
@@ -83,10 +83,11 @@ impl Rate {
         Self(self.0.saturating_mul(times))
     }
 
-    /// Returns the whole bytes that a link of this rate carries in `span`, rounded down.
+    /// Returns the whole bytes that a link of this rate carries in `span`, rounded down; at most [`Bytes::MAX`].
     #[must_use]
     pub const fn bytes_in(self, span: Span) -> Bytes {
-        Bytes::new((span.as_ps() as u128 * self.0 as u128 / BIT_PS_PER_BYTE as u128) as u64)
+        let bytes = span.as_ps() as u128 * self.0 as u128 / BIT_PS_PER_BYTE as u128;
+        if bytes > u64::MAX as u128 { Bytes::MAX } else { Bytes::new(bytes as u64) }
     }
 }
 

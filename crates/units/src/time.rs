@@ -7,10 +7,17 @@ use crate::quantity::{self, ParseQuantityError, Units, sums, written_with_units}
 
 /// An instant: picoseconds since the epoch of its clock (in a simulation, the start of the run).
 /// 64 bits hold 213 days.
+///
+/// # Overflow
+/// The operators `+`, `-` and `*` of times, spans and sizes need a result within 64 bits. Beyond it,
+/// they panic in builds that check overflow, such as those of the tests, and wrap around in release
+/// builds. The caller must therefore know a bound of the result: scenarios accept no time above a
+/// day, and engines of the transport over UDP end after 213 days. Spans without such a bound, for
+/// example a timeout or a pace, need [`Time::saturating_add`] or [`Span::saturating_add`].
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Time(u64);
 
-/// A length of time in picoseconds, never negative.
+/// A length of time in picoseconds, never negative. [`Time`] describes the bounds of its operators.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Span(u64);
 
@@ -75,36 +82,40 @@ impl Span {
         Self(ps)
     }
 
-    /// Returns a span of `ns` nanoseconds.
+    /// Returns a span of `ns` nanoseconds, at most 18,446,744,073,709,551.
     #[must_use]
     pub const fn from_ns(ns: u64) -> Self {
         Self(ns * 1_000)
     }
 
-    /// Returns a span of `us` microseconds.
+    /// Returns a span of `us` microseconds, at most 18,446,744,073,709.
     #[must_use]
     pub const fn from_us(us: u64) -> Self {
         Self(us * 1_000_000)
     }
 
-    /// Returns a span of `ms` milliseconds.
+    /// Returns a span of `ms` milliseconds, at most 18,446,744,073.
     #[must_use]
     pub const fn from_ms(ms: u64) -> Self {
         Self(ms * 1_000_000_000)
     }
 
-    /// Returns a span of `secs` seconds.
+    /// Returns a span of `secs` seconds, at most 18,446,744.
     #[must_use]
     pub const fn from_secs(secs: u64) -> Self {
         Self(secs * 1_000_000_000_000)
     }
 
     /// Returns the span nearest to `ps` picoseconds; zero for negative or NaN, [`Span::MAX`] beyond it.
+    /// A half is rounded up.
     #[inline]
     #[must_use]
     pub fn from_ps_f64(ps: f64) -> Self {
-        // `as` saturates and maps NaN to 0; + 0.5 rounds to the nearest.
-        Self((ps + 0.5) as u64)
+        // The largest number below 0.5. With 0.5 itself, the sum would be rounded to the next whole
+        // number if `ps` is this number, or an odd number from 2^52 to 2^53.
+        const HALF: f64 = 0.5_f64.next_down();
+        // `as` saturates, rounds down and maps NaN to 0.
+        Self((ps + HALF) as u64)
     }
 
     /// Returns the picoseconds.

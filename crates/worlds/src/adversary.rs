@@ -1,11 +1,8 @@
-//! Adversaries: outsiders, which replay, forge and flood, and insiders, which have a key and break the protocol.
+//! Adversaries: outsiders, which replay, forge and flood. Insiders have a file of their own.
 
 use std::net::SocketAddr;
 
-use apus_units::{FlowId, OpId, PacketNumber, Span};
-use apus_wire::{
-    Ack, Body, Control, Header, RegionKey, Reject, RejectReason, Segment, SegmentKind,
-};
+use apus_units::Span;
 
 use crate::fault::Trouble;
 use crate::network::Flight;
@@ -96,106 +93,5 @@ impl World<'_> {
         };
         let to = self.machines[host].address;
         self.push(self.now, Event::Arrive(Flight { from, to, tos: 0, ttl: 60, bytes }));
-    }
-
-    /// Sends a packet with random content from an insider on its connection to a host.
-    fn betray(&mut self, from: usize, to: usize) {
-        let Some(connection) = self.connection(from, to) else { return self.wake_commanded(from) };
-        let header = self.any_header();
-        let length = header.payload_len();
-        let payload: Vec<u8> = (0..length).map(|_| self.random.bits() as u8).collect();
-        let machine = &mut self.machines[from];
-        let source = machine.source();
-        let address = machine.address;
-        let Some(up) = &mut machine.host else { return };
-        let Some((_, bytes)) = up.forge(&connection, &header, &payload) else { return };
-        // The connections that the insider accepted lead to the address of its peer.
-        let peer = connection.peer();
-        let from_address = if peer == self.machines[to].address { source } else { address };
-        let flight = Flight { from: from_address, to: peer, tos: 0, ttl: 60, bytes };
-        self.send(from, flight);
-    }
-
-    /// Returns a number that is small, close to a power of two, or arbitrary.
-    fn any_number(&mut self) -> u64 {
-        match self.random.range(0, 4) {
-            0 | 1 => self.random.range(0, 40),
-            2 => self.random.range(0, 3000),
-            3 => (1 << self.random.range(0, 63)) - self.random.range(0, 1),
-            _ => self.random.bits(),
-        }
-    }
-
-    fn any_header(&mut self) -> Header {
-        let flow = FlowId::new(self.random.range(0, 9) as u32);
-        let seq = PacketNumber::new(self.any_number());
-        let body = match self.random.range(0, 9) {
-            0..6 => Body::Data(self.any_segment()),
-            6 | 7 => Body::Ack(Ack {
-                largest: PacketNumber::new(self.any_number()),
-                bitmap: u128::from(self.random.bits()) << 64 | u128::from(self.random.bits()) | 1,
-                echo: PacketNumber::new(self.any_number()),
-                remote_queuing: Span::from_ns(self.random.range(0, u64::from(u32::MAX))),
-                hops: self.random.bits() as u8,
-                marked: self.random.bits() as u32,
-                receiver_level: self.random.range(0, 31) as u8,
-                echo_marked: false,
-                missing: None,
-            }),
-            8 => {
-                let reasons = [
-                    RejectReason::NoRegion,
-                    RejectReason::NotAllowed,
-                    RejectReason::OutOfBounds,
-                    RejectReason::TooLong,
-                    RejectReason::Withdrawn,
-                ];
-                let op = OpId::new(self.any_number());
-                Body::Reject(Reject { op, reason: self.random.pick(&reasons) })
-            }
-            _ => match self.random.range(0, 2) {
-                0 => {
-                    let packets = self.any_number() as u32;
-                    Body::Control(Control::CreditRequest { packets })
-                }
-                1 => Body::Control(Control::CreditStop),
-                _ => Body::Control(Control::Notification),
-            },
-        };
-        Header { flow, seq, body }
-    }
-
-    fn any_segment(&mut self) -> Segment {
-        let region = RegionKey::new(self.any_number());
-        let address = self.any_number();
-        let kind = match self.random.range(0, 6) {
-            0 => SegmentKind::Write { region, address },
-            1 | 2 => SegmentKind::Message,
-            3 => SegmentKind::ReadRequest { region, address },
-            4 => SegmentKind::ReadResponse,
-            5 => SegmentKind::Cancel,
-            _ => SegmentKind::FetchAdd { region, address: address & !7 },
-        };
-        let length = match kind {
-            SegmentKind::ReadRequest { .. } | SegmentKind::Cancel => 0,
-            SegmentKind::FetchAdd { .. } => 8,
-            _ => self.random.range(0, 1200) as u32,
-        };
-        let atomic = matches!(kind, SegmentKind::FetchAdd { .. });
-        let offset = if atomic || length == 0 { 0 } else { self.any_number() };
-        let end = offset.saturating_add(u64::from(length));
-        let op_length = match self.random.range(0, 2) {
-            _ if atomic => 8,
-            0 => end,
-            _ => end.saturating_add(self.any_number()),
-        };
-        Segment {
-            op: OpId::new(self.any_number()),
-            kind,
-            offset,
-            length,
-            op_length,
-            attached: None,
-        }
     }
 }

@@ -7,13 +7,15 @@ use std::task::{Context, Poll, Waker};
 
 use apus_udp::async_channel::{Receiver, Sender, unbounded};
 use apus_udp::virtual_host::Connecting;
-use apus_udp::{Bytes, Completion, Connection, Op, RegionKey, Request, SubmitError};
+use apus_udp::{Bytes, Completion, Connection, Op, Request, SubmitError};
 use apus_units::{Span, Time};
 
+use crate::content::payload;
 use crate::identity::name;
-use crate::ledger::{Incarnation, State, payload};
+use crate::ledger::{Incarnation, State};
 use crate::machine::Keys;
 use crate::plan::{OpPlan, What};
+use crate::trace::Named;
 use crate::world::World;
 
 /// Pause before an application tries to connect again.
@@ -99,17 +101,18 @@ impl App {
 /// Returns the request of an op.
 fn request(plan: &OpPlan, bytes: &Bytes, address: u64, keys: &Keys, expected: u64) -> Request {
     let bytes = || bytes.clone();
-    // The identifier of a region with another secret.
-    let strange = RegionKey::new(keys.secret.get() ^ 0x5a5a_0000_0000_0000);
-    let request = match plan.what {
-        What::Write => Request::write(keys.slots, address, bytes()),
-        What::Beyond => Request::write(keys.slots, address, bytes()),
-        What::Forbidden => Request::write(keys.pattern, address, bytes()),
-        What::StrangeKey => Request::write(strange, address, bytes()),
-        What::Read | What::Overflow => Request::read(keys.pattern, address, plan.length as usize),
-        What::Message | What::TooLong => Request::message(bytes()),
-        What::Add => Request::fetch_add(keys.words, address, 1),
-        What::Swap => Request::compare_and_swap(keys.words, address, expected, expected + 1),
+    let request = match (plan.what, keys.of_op(plan.what)) {
+        (What::Write | What::Beyond | What::Forbidden | What::StrangeKey, Some(region)) => {
+            Request::write(region, address, bytes())
+        }
+        (What::Read | What::Overflow, Some(region)) => {
+            Request::read(region, address, plan.length as usize)
+        }
+        (What::Add, Some(region)) => Request::fetch_add(region, address, 1),
+        (What::Swap, Some(region)) => {
+            Request::compare_and_swap(region, address, expected, expected + 1)
+        }
+        (What::Message | What::TooLong, _) | (_, None) => Request::message(bytes()),
     };
     match plan.deadline {
         Some(after) => request.deadline(std::time::Duration::from_nanos(after.as_ps() / 1_000)),
@@ -346,6 +349,7 @@ impl World<'_> {
             Ok(handle) => {
                 (entry.state, entry.by, entry.target) = (State::Submitted, Some(by), Some(target));
                 entry.submitted_at = self.now;
+                entry.named = Some(Named::new(by, &plan, address, &keys));
                 entry.expected = expected;
                 entry.barred = [barred; 2];
                 entry.after_withdrawal = self.ledger.withdrawn.contains(&target);

@@ -6,7 +6,7 @@ use std::hash::{BuildHasherDefault, Hasher};
 use apus_units::random::mix;
 use memchr::memmem::Finder;
 
-use crate::ledger::MARK;
+use crate::content::MARK;
 
 /// Packets seen on the network.
 pub(crate) struct Audit {

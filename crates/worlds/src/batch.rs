@@ -28,18 +28,19 @@ pub struct Batch {
     pub hosts: Vec<u64>,
     /// By number of ops: number of worlds.
     pub ops: Vec<u64>,
-    /// By number of faults that began: number of worlds.
+    /// By number of faults that began and had an effect: number of worlds.
     pub faults: Vec<u64>,
 }
 
-/// Returns the median of a list of numbers; `counts` has, by number, how often it occurs.
+/// Returns the smallest number with at least `percent` % of a list of numbers at or below it; `counts` has, by
+/// number, how often it occurs.
 #[must_use]
-pub fn median(counts: &[u64]) -> u64 {
-    let half = counts.iter().sum::<u64>().div_ceil(2);
+pub fn quantile(counts: &[u64], percent: u64) -> u64 {
+    let least = (counts.iter().sum::<u64>() * percent).div_ceil(100);
     let mut below = 0;
     let place = counts.iter().position(|count| {
         below += count;
-        below >= half
+        below >= least
     });
     place.unwrap_or(0) as u64
 }
@@ -124,10 +125,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_median_is_the_smallest_number_with_half_of_all_at_or_below() {
-        assert_eq!(median(&[]), 0);
-        assert_eq!(median(&[0, 0, 1, 1]), 2);
-        assert_eq!(median(&[0, 1, 1, 1]), 2);
-        assert_eq!(median(&[5, 0, 4]), 0);
+    fn a_quantile_is_the_smallest_number_with_its_share_of_all_at_or_below() {
+        assert_eq!(quantile(&[], 50), 0);
+        assert_eq!(quantile(&[0, 0, 1, 1], 50), 2);
+        assert_eq!(quantile(&[0, 1, 1, 1], 50), 2);
+        assert_eq!(quantile(&[5, 0, 4], 50), 0);
+        // Of 100 numbers, the fifth and the 95th.
+        let counts = [4, 1, 85, 4, 1, 5];
+        assert_eq!([5, 50, 95].map(|percent| quantile(&counts, percent)), [1, 2, 4]);
     }
 }

@@ -8,8 +8,8 @@ use apus_units::random::mix;
 
 use crate::draw::Draw;
 use crate::fault::Trouble;
-use crate::ledger::Frozen;
 use crate::machine::shared_key;
+use crate::memory::Frozen;
 use crate::plan::Plan;
 use crate::world::World;
 

@@ -1,25 +1,16 @@
-//! Properties of ops: the checks of completions, of messages and of the memory of regions.
+//! Properties of ops: the checks of completions and of messages.
 
 use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet};
 
 use apus_udp::{Bytes, Cause, End, OpError, OpResult, Refusal, Region};
 use apus_units::Time;
-use apus_units::random::mix;
 
-use crate::plan::{MARGIN, OpPlan, PATTERN_BYTES, Plan, WORDS, What};
-
-/// Bytes that every payload repeats, so that a readable payload is detected.
-pub(crate) const MARK: [u8; 8] = *b"apus txt";
-/// Content of slots before they are written.
-const EMPTY: u8 = 0xee;
-/// Content of slots after their write was reported as done.
-const CLEARED: u8 = 0x55;
-/// Content of a region whose region key no peer has.
-const SECRET: u8 = 0xa7;
-const SECRET_BYTES: usize = 4096;
-/// Number of bytes of a block of payloads and of known content.
-const BLOCK: usize = 16;
+use crate::content::{
+    CLEARED, EMPTY, SECRET, SECRET_BYTES, is_marked, marked, op_word, pattern_word,
+};
+use crate::plan::{OpPlan, PATTERN_BYTES, Plan, WORDS, What};
+use crate::trace::{Named, Traces};
 
 /// An incarnation of a host, from its start to its crash or stop: host and number.
 pub(crate) type Incarnation = (usize, u32);
@@ -34,6 +25,8 @@ pub(crate) struct Regions {
     pub(crate) words: Region,
     /// Region whose region key no peer has.
     pub(crate) secret: Region,
+    /// Region that the insider may change in any way, in worlds with an insider.
+    pub(crate) own: Option<Region>,
 }
 
 /// Progress of an op.
@@ -65,23 +58,18 @@ pub(crate) struct Entry {
     /// Whether its host has lacked the right to the region at all times since the submission, and whether it
     /// has lacked it at any time since then.
     pub(crate) barred: [bool; 2],
+    /// What its packets say, if it was accepted.
+    pub(crate) named: Option<Named>,
     /// First byte of the op's slot.
-    slot: u64,
+    pub(crate) slot: u64,
     /// Number of times that its message was received.
     pub(crate) received: u32,
     /// Value that a swap expects.
     pub(crate) expected: u64,
     /// Value of the word before an atomic op that changed it.
-    old: Option<u64>,
+    pub(crate) old: Option<u64>,
     /// Payload, if it was created and the op has not been submitted.
     pub(crate) bytes: Option<Bytes>,
-}
-
-/// Slot of a write while its host has no right to it.
-pub(crate) struct Frozen {
-    op: usize,
-    at: Incarnation,
-    bytes: Vec<u8>,
 }
 
 /// All ops of a world, and the regions that they use.
@@ -93,86 +81,15 @@ pub(crate) struct Ledger {
     pub(crate) withdrawn: BTreeSet<Incarnation>,
     /// By incarnation: times (from, to) at which the region of known content had half its length.
     short: BTreeMap<Incarnation, Vec<(Time, Time)>>,
+    /// Ops that have sent packets.
+    pub(crate) traces: Traces,
     /// All ops before this one have ended.
     ended: Cell<usize>,
 }
 
-/// Returns the payload of an op.
-pub(crate) fn payload(op: usize, length: u64) -> Vec<u8> {
-    marked(length, op_word(op))
-}
+pub(crate) type Check = Result<(), String>;
 
-/// Returns a function from the index of a block to the word of that block, for the payload of an op. The
-/// first word is the number of the op.
-fn op_word(op: usize) -> impl Fn(u64) -> u64 {
-    move |block| if block == 0 { op as u64 } else { mix((op as u64) << 32 | block) }
-}
-
-/// Returns a function from the index of a block to the word of that block, for the known content of an incarnation.
-fn pattern_word((host, number): Incarnation) -> impl Fn(u64) -> u64 {
-    let key = mix(mix(host as u64) ^ u64::from(number));
-    move |block| mix(key ^ block)
-}
-
-/// Returns a block: [`MARK`] and a word.
-#[inline]
-fn block(word: u64) -> u128 {
-    u128::from(word) << 64 | u128::from(u64::from_le_bytes(MARK))
-}
-
-/// Returns the first bytes of a sequence of blocks.
-fn marked(length: u64, word: impl Fn(u64) -> u64) -> Vec<u8> {
-    let mut bytes = vec![0; length as usize];
-    let (blocks, rest) = bytes.as_chunks_mut::<BLOCK>();
-    let mut number = 0;
-    for place in blocks {
-        *place = block(word(number)).to_le_bytes();
-        number += 1;
-    }
-    rest.copy_from_slice(&block(word(number)).to_le_bytes()[..rest.len()]);
-    bytes
-}
-
-/// Returns `true` if `bytes` are those of a sequence of blocks from its byte `start`; each byte may also be `or`.
-fn is_marked(bytes: &[u8], start: u64, or: Option<u8>, word: impl Fn(u64) -> u64) -> bool {
-    let byte_is = |byte: u8, wanted: u8| byte == wanted || Some(byte) == or;
-    let part_is = |part: &[u8], number: u64, from: usize| {
-        let wanted = &block(word(number)).to_le_bytes()[from..];
-        part.iter().zip(wanted).all(|(&byte, &wanted)| byte_is(byte, wanted))
-    };
-    let (skipped, mut number) = (start as usize % BLOCK, start / BLOCK as u64);
-    let (head, rest) = match skipped {
-        0 => (&bytes[..0], bytes),
-        _ => bytes.split_at(bytes.len().min(BLOCK - skipped)),
-    };
-    if skipped > 0 {
-        if !part_is(head, number, skipped) {
-            return false;
-        }
-        number += 1;
-    }
-    let (blocks, tail) = rest.as_chunks::<BLOCK>();
-    for bytes in blocks {
-        // Whole blocks are compared at once.
-        if u128::from_le_bytes(*bytes) != block(word(number)) && !part_is(bytes, number, 0) {
-            return false;
-        }
-        number += 1;
-    }
-    part_is(tail, number, 0)
-}
-
-/// Returns `true` if all bytes are `byte`.
-fn is_filled(bytes: &[u8], byte: u8) -> bool {
-    let (blocks, tail) = bytes.as_chunks::<BLOCK>();
-    let wanted = u128::from_le_bytes([byte; BLOCK]);
-    blocks.iter().all(|block| u128::from_le_bytes(*block) == wanted)
-        && tail.iter().all(|&b| b == byte)
-}
-
-type Check = Result<(), String>;
-
-fn ensure(holds: bool, what: impl FnOnce() -> String) -> Check {
+pub(crate) fn ensure(holds: bool, what: impl FnOnce() -> String) -> Check {
     if holds { Ok(()) } else { Err(what()) }
 }
 
@@ -185,6 +102,7 @@ impl Ledger {
             regions: BTreeMap::new(),
             withdrawn: BTreeSet::new(),
             short: BTreeMap::new(),
+            traces: Traces::new(),
             ended: Cell::new(0),
         };
         for (op, slot) in plan.ops.iter().zip(slots) {
@@ -203,6 +121,7 @@ impl Ledger {
             target: None,
             after_withdrawal: false,
             barred: [false; 2],
+            named: None,
             slot,
             received: 0,
             expected: 0,
@@ -220,6 +139,11 @@ impl Ledger {
             vec![0; 8 * WORDS as usize],
             vec![SECRET; SECRET_BYTES],
         ]
+    }
+
+    /// Returns the length of a host's region of slots.
+    pub(crate) fn slots_bytes(&self, host: usize) -> u64 {
+        self.lengths[host]
     }
 
     /// Returns the first byte that an op writes or reads.
@@ -315,17 +239,23 @@ impl Ledger {
                     _ => None,
                 };
                 let short = *why == Refusal::OutOfBounds && ever_short;
-                let explained = due == Some(*why) || stale && *why == Refusal::NoRegion || short;
+                let explained = due == Some(*why)
+                    || stale && *why == Refusal::NoRegion && what != What::Message
+                    || short;
                 ensure(explained, || {
                     format!("op {op} ({what:?}) was refused without cause: {why}")
                 })?;
+                self.check_unreceived(op)?;
                 self.check_slot(op)
             }
             Err(OpError::NotSent(cause)) => {
                 let never = matches!(cause, Cause::Withdrawn | Cause::Unsendable);
                 let failed = *cause == Cause::Ended(End::EngineFailed);
                 ensure(!never && !failed, || format!("op {op} was not sent: {cause}"))?;
-                self.check_slot(op)
+                self.check_unreceived(op)?;
+                self.check_slot(op)?;
+                let named = self.entries[op].named;
+                named.map_or(Ok(()), |named| self.check_traces(&named))
             }
             Err(OpError::Unknown(cause)) => {
                 ensure(*cause != Cause::Unsendable, || format!("op {op} could not be built"))?;
@@ -364,62 +294,10 @@ impl Ledger {
         }
     }
 
-    /// Records whether a peer has the right to the slots of an incarnation.
-    pub(crate) fn on_grant(&mut self, of: Incarnation, peer: usize, may: bool) {
-        let of_peer = |e: &&mut Entry| {
-            e.plan.from == peer && e.target == Some(of) && e.plan.what.uses_slots()
-        };
-        for entry in self.entries.iter_mut().filter(of_peer) {
-            // Packets of an op that was given up may still arrive.
-            if matches!(entry.state, State::Submitted | State::Unknown | State::Abandoned) {
-                entry.barred = if may { [false, entry.barred[1]] } else { [entry.barred[0], true] };
-            }
-        }
-    }
-
-    /// Returns the slots of a peer's writes to an incarnation that are not done.
-    pub(crate) fn freeze(&self, of: Incarnation, peer: usize) -> Vec<Frozen> {
-        let Some(regions) = self.regions.get(&of) else { return Vec::new() };
-        let writes = |entry: &Entry| {
-            (entry.plan.from, entry.plan.what, entry.target) == (peer, What::Write, Some(of))
-                && !matches!(entry.state, State::Planned | State::Done)
-        };
-        let ops = (0..self.entries.len()).filter(|&op| writes(&self.entries[op]));
-        ops.map(|op| Frozen { op, at: of, bytes: self.slot_bytes(regions, op) }).collect()
-    }
-
-    fn slot_bytes(&self, regions: &Regions, op: usize) -> Vec<u8> {
-        let Entry { slot, ref plan, .. } = self.entries[op];
-        regions.slots.read(|memory| memory[slot as usize..(slot + plan.length) as usize].to_vec())
-    }
-
-    /// Checks that slots still have their recorded content. If the op of a slot is done, its slot must have
-    /// had all of its bytes.
-    pub(crate) fn check_frozen(&self, frozen: &[Frozen]) -> Check {
-        frozen.iter().try_for_each(|Frozen { op, at, bytes }| {
-            let Some(regions) = self.regions.get(at) else { return Ok(()) };
-            let state = self.entries[*op].state;
-            let same = match state {
-                State::Done => is_marked(bytes, 0, None, op_word(*op)),
-                _ => self.slot_bytes(regions, *op) == *bytes,
-            };
-            ensure(same, || format!("write {op} went on at {at:?} without the right"))
-        })
-    }
-
-    /// Checks that no write of a peer to an incarnation was applied if the peer never had the right since its
-    /// submission.
-    pub(crate) fn check_barred(&self, of: Incarnation, peer: usize) -> Check {
-        let Some(regions) = self.regions.get(&of) else { return Ok(()) };
-        let writes = |entry: &Entry| {
-            (entry.plan.from, entry.plan.what, entry.target) == (peer, What::Write, Some(of))
-                && entry.barred[0]
-        };
-        let mut ops = (0..self.entries.len()).filter(|&op| writes(&self.entries[op]));
-        ops.try_for_each(|op| {
-            let empty = is_filled(&self.slot_bytes(regions, op), EMPTY);
-            ensure(empty, || format!("write {op} began at {of:?} without the right"))
-        })
+    /// Checks that the message of an op that was not applied was not received.
+    fn check_unreceived(&self, op: usize) -> Check {
+        let Entry { state, received, .. } = self.entries[op];
+        ensure(received == 0, || format!("message {op} is {state:?}, and was received before"))
     }
 
     /// Records a message and checks it.
@@ -438,93 +316,6 @@ impl Ledger {
         let long = bytes.len() as u64 == entry.plan.length;
         let whole = long && is_marked(bytes, 0, None, op_word(op));
         ensure(whole, || format!("message {op} was received with other bytes"))
-    }
-
-    /// Checks the slot of an op if it is a write with a target.
-    fn check_slot(&self, op: usize) -> Check {
-        let entry = &self.entries[op];
-        let regions = entry.target.and_then(|target| self.regions.get(&target));
-        match regions {
-            Some(regions) if entry.plan.what == What::Write => {
-                regions.slots.read(|memory| self.slot_holds(op, entry.target, memory))
-            }
-            _ => Ok(()),
-        }
-    }
-
-    fn slot_holds(&self, op: usize, at: Option<Incarnation>, memory: &[u8]) -> Check {
-        let Entry { state, slot, ref plan, .. } = self.entries[op];
-        let range = &memory[slot as usize..(slot + plan.length) as usize];
-        let here = at == self.entries[op].target;
-        let may_be_there = matches!(state, State::Submitted | State::Unknown | State::Abandoned);
-        let holds = match state {
-            State::Done if here => is_filled(range, CLEARED),
-            _ if here && may_be_there => is_marked(range, 0, Some(EMPTY), op_word(op)),
-            _ => is_filled(range, EMPTY),
-        };
-        ensure(holds, || format!("write {op} is {state:?}, and its slot at {at:?} says otherwise"))
-    }
-
-    /// Checks all regions of an incarnation.
-    pub(crate) fn check_regions(&self, of: Incarnation) -> Check {
-        let Some(regions) = self.regions.get(&of) else { return Ok(()) };
-        let known = |memory: &[u8]| {
-            memory.len() as u64 == PATTERN_BYTES && is_marked(memory, 0, None, pattern_word(of))
-        };
-        let same = regions.pattern.read(known);
-        ensure(same, || format!("read-only memory of {of:?} changed"))?;
-        let same = regions.secret.read(|m| m.len() == SECRET_BYTES && is_filled(m, SECRET));
-        ensure(same, || format!("secret memory of {of:?} changed"))?;
-        regions.slots.read(|memory| {
-            let mut at = 0;
-            let writes = |entry: &Entry| entry.plan.to == of.0 && entry.plan.what == What::Write;
-            for op in (0..self.entries.len()).filter(|&op| writes(&self.entries[op])) {
-                let Entry { slot, ref plan, .. } = self.entries[op];
-                self.gap_holds(of, &memory[at..slot as usize])?;
-                self.slot_holds(op, Some(of), memory)?;
-                at = (slot + plan.length) as usize;
-            }
-            self.gap_holds(of, &memory[at..])
-        })?;
-        (0..WORDS).try_for_each(|word| self.check_word(of, word))
-    }
-
-    fn gap_holds(&self, of: Incarnation, gap: &[u8]) -> Check {
-        let holds = is_filled(gap, EMPTY);
-        ensure(holds, || format!("{MARGIN} bytes between slots of {of:?} changed"))
-    }
-
-    /// Checks a word: every op that is done has added 1 to a different value, and every other op has added at most 1.
-    fn check_word(&self, of: Incarnation, word: u64) -> Check {
-        let Some(regions) = self.regions.get(&of) else { return Ok(()) };
-        let Ok(value) = regions.words.load(8 * word) else { return Ok(()) };
-        let atomic = |e: &&Entry| {
-            matches!(e.plan.what, What::Add | What::Swap)
-                && e.target == Some(of)
-                && e.plan.place == word
-        };
-        let mut olds = BTreeSet::new();
-        let mut perhaps = 0;
-        for entry in self.entries.iter().filter(atomic) {
-            match (entry.state, entry.old) {
-                (State::Done, Some(old)) => {
-                    let new = olds.insert(old);
-                    ensure(new, || format!("two atomic ops found {old} in word {word} of {of:?}"))?;
-                    let below = old < value;
-                    ensure(below, || {
-                        format!("an op found {old} in word {word} of {of:?}: {value}")
-                    })?;
-                }
-                (State::Submitted | State::Unknown | State::Abandoned, _) => perhaps += 1,
-                _ => {}
-            }
-        }
-        let done = olds.len() as u64;
-        ensure((done..=done + perhaps).contains(&value), || {
-            format!(
-                "word {word} of {of:?} is {value} after {done} ops and {perhaps} of unknown end"
-            )
-        })
     }
 
     /// Checks that every message that is done was received, unless its receiver has ended.
@@ -561,4 +352,41 @@ impl What {
 
 fn is_legal(what: What) -> bool {
     matches!(what, What::Write | What::Read | What::Message | What::Add | What::Swap)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::content::payload;
+
+    /// Returns a plan with one message from host 0 to host 1, and its ledger after the op was submitted.
+    fn submitted() -> Ledger {
+        let mut plan = Plan::draw(0);
+        plan.ops.truncate(1);
+        let op = &mut plan.ops[0];
+        (op.from, op.to, op.what, op.length) = (0, 1, What::Message, 40);
+        let mut ledger = Ledger::new(&plan);
+        let entry = &mut ledger.entries[0];
+        (entry.state, entry.by, entry.target) = (State::Submitted, Some((0, 1)), Some((1, 1)));
+        ledger
+    }
+
+    #[test]
+    fn a_message_that_is_received_and_ends_as_not_applied_is_found_in_both_orders() {
+        let (target, next, at) = ((1, 1), (1, 2), Time::ZERO);
+        let not_sent = || Err(OpError::NotSent(Cause::Cancelled));
+        for end in [not_sent(), Err(OpError::Refused(Refusal::NoRegion))] {
+            let mut ledger = submitted();
+            assert_eq!(ledger.on_message(target, &payload(0, 40)), Ok(()));
+            // The receiver has restarted, which explains some refusals.
+            assert!(ledger.on_end(0, &end, next, at).is_err(), "{end:?}");
+        }
+        let mut ledger = submitted();
+        assert_eq!(ledger.on_end(0, &not_sent(), target, at), Ok(()));
+        assert!(ledger.on_message(target, &payload(0, 40)).is_err());
+        // Messages of unknown end may have been received.
+        let mut ledger = submitted();
+        assert_eq!(ledger.on_message(target, &payload(0, 40)), Ok(()));
+        assert_eq!(ledger.on_end(0, &Err(OpError::Unknown(Cause::Cancelled)), next, at), Ok(()));
+    }
 }

@@ -34,8 +34,10 @@ pub struct Counts {
     pub datagrams: u64,
     /// Datagrams that left through a source port other than the first one of their host.
     pub by_ports: u64,
-    /// Faults that began.
+    /// Faults that began and had an effect.
     pub faults: u64,
+    /// Regions that an insider may change and has changed.
+    pub by_insiders: u64,
     /// Steps of engines.
     pub steps: u64,
 }
@@ -51,6 +53,7 @@ impl Counts {
         self.datagrams += other.datagrams;
         self.by_ports += other.by_ports;
         self.faults += other.faults;
+        self.by_insiders += other.by_insiders;
         self.steps += other.steps;
     }
 

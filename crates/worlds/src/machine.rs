@@ -8,13 +8,14 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use apus_udp::session::{KeyRing, SharedKey};
 use apus_udp::virtual_host::{Received, VirtualHost};
-use apus_udp::{Access, Config, Grant, Memory, RegionKey};
+use apus_udp::{Access, Config, Grant, Memory, Region, RegionKey};
 use apus_units::{Span, Time};
 
 use crate::app::App;
 use crate::clock::HostClock;
+use crate::content::OWN_BYTES;
 use crate::ledger::{Incarnation, Ledger, Regions};
-use crate::plan::{HostPlan, Plan};
+use crate::plan::{HostPlan, Plan, What};
 use crate::settle::SLOWEST_PACE;
 
 /// Number of the second port of the first engine of a host that spreads packets.
@@ -35,6 +36,24 @@ pub(crate) struct Keys {
     pub(crate) pattern: RegionKey,
     pub(crate) words: RegionKey,
     pub(crate) secret: RegionKey,
+    /// Key of the region of the insider, if there is one.
+    pub(crate) own: Option<RegionKey>,
+}
+
+impl Keys {
+    /// Returns the region key that an op names; `None` if it names no region.
+    pub(crate) fn of_op(&self, what: What) -> Option<RegionKey> {
+        Some(match what {
+            What::Write | What::Beyond => self.slots,
+            What::Read | What::Overflow | What::Forbidden => self.pattern,
+            What::Add | What::Swap => self.words,
+            What::StrangeKey => {
+                // The identifier of a region with another secret.
+                RegionKey::new(self.secret.get() ^ 0x5a5a_0000_0000_0000)
+            }
+            What::Message | What::TooLong => return None,
+        })
+    }
 }
 
 /// Faults of the memory of regions that occur when an engine uses it.
@@ -257,26 +276,29 @@ impl Machine {
         self.bomb = Arc::default();
         let kinds =
             [(Access::ALL, grant), (Access::READ, None), (Access::ALL, None), (Access::ALL, None)];
-        let mut regions =
-            ledger.contents(self.of()).into_iter().zip(kinds).map(|(bytes, (access, grant))| {
-                let shrinks = access == Access::READ;
-                let memory = Bytes { bytes, bomb: Arc::clone(&self.bomb), shrinks };
-                match grant {
-                    Some(grant) => host.register_for(memory, access, grant),
-                    None => host.register(memory, access),
-                }
-            });
-        let mut next = || match regions.next() {
-            Some(Ok(region)) => Ok(region),
-            _ => Err("a region cannot be registered".to_owned()),
+        let register = |(bytes, (access, grant)): (Vec<u8>, (Access, Option<Grant>))| {
+            let shrinks = access == Access::READ;
+            let memory = Bytes { bytes, bomb: Arc::clone(&self.bomb), shrinks };
+            let region = match grant {
+                Some(grant) => host.register_for(memory, access, grant),
+                None => host.register(memory, access),
+            };
+            region.map_err(|error| format!("a region cannot be registered: {error}"))
         };
-        let regions = Regions { slots: next()?, pattern: next()?, words: next()?, secret: next()? };
+        let mut of_kinds = ledger.contents(self.of()).into_iter().zip(kinds);
+        let mut next =
+            || of_kinds.next().map_or_else(|| Err("too few regions".to_owned()), register);
+        let (slots, pattern, words, secret) = (next()?, next()?, next()?, next()?);
+        let own = vec![0; OWN_BYTES as usize];
+        let own = plan.insider().map(|_| register((own, (Access::ALL, None)))).transpose()?;
+        let regions = Regions { slots, pattern, words, secret, own };
         self.keys = Some(Keys {
             of: self.of(),
             slots: regions.slots.key(),
             pattern: regions.pattern.key(),
             words: regions.words.key(),
             secret: regions.secret.key(),
+            own: regions.own.as_ref().map(Region::key),
         });
         ledger.regions.insert(self.of(), regions);
         self.sockets = (0..host.engines()).map(|_| Socket::default()).collect();

@@ -224,7 +224,11 @@ impl Plan {
         }
         let sealed = draw.chance(750);
         let mut own_keys = Draw::new(seed, 7);
-        let rights = (sealed && own_keys.chance(400)).then(|| rights(&mut own_keys, count));
+        let mut rights = (sealed && own_keys.chance(400)).then(|| rights(&mut own_keys, count));
+        // An insider with the right to the slots could change those of other hosts.
+        if let (Some(rights), Some(insider)) = (&mut rights, insider) {
+            rights.iter_mut().for_each(|of| of[insider] = false);
+        }
         if rights.is_some() {
             let more = 0..own_keys.range(1, 5);
             faults.extend(more.map(|_| Fault::draw_of_rights(&mut own_keys, count, horizon)));
@@ -272,6 +276,11 @@ impl Plan {
         };
         let slots = self.ops.iter().map(slot).collect();
         (slots, lengths)
+    }
+
+    /// Returns the host that breaks the protocol.
+    pub(crate) fn insider(&self) -> Option<usize> {
+        self.hosts.iter().position(|host| host.insider)
     }
 
     /// Returns a description of the world in one line.

@@ -15,12 +15,32 @@ impl Trouble {
 }
 
 impl World<'_> {
+    /// Returns `false` for a fault that changes nothing in this world or in this build.
+    fn has_effect(&self, what: &Trouble) -> bool {
+        let has_port = |host: usize, port: u8| {
+            let ports = self.plan.hosts[host].ports.as_ref().and_then(|ports| ports.balancer);
+            port == 0 || ports.is_some_and(|(_, count)| u16::from(port) < count)
+        };
+        match *what {
+            // A build that does not unwind would end with the engine.
+            Trouble::Panic(_) => cfg!(panic = "unwind"),
+            Trouble::Rotate => self.plan.sealed && !self.key.1,
+            Trouble::LoseKey(_) => self.plan.sealed,
+            Trouble::Unlist(..) | Trouble::Deny(..) => self.identities.is_some(),
+            Trouble::LosePort(host, port, _)
+            | Trouble::DelayPort(host, port, _)
+            | Trouble::NarrowPort(host, port, _)
+            | Trouble::RebindPort(host, port) => has_port(host, port),
+            _ => true,
+        }
+    }
+
     pub(crate) fn begin_fault(&mut self, number: usize) {
         if self.quiet {
             return;
         }
         let fault = &self.plan.faults[number];
-        self.counts.faults += 1;
+        self.counts.faults += u64::from(self.has_effect(&fault.what));
         self.log.note(self.now, || format!("fault {number}: {fault}"));
         self.active[number] = true;
         let until = self.now + fault.lasts;

@@ -314,6 +314,9 @@ impl<'p> World<'p> {
                     }
                     *left -= 1;
                 }
+                let by = self.machines[host].of();
+                let checked = self.ledger.on_sent(by, &datagram, self.plan.sealed);
+                self.check("trace", checked);
                 let from = self.seen_from(host, from);
                 self.send(host, Flight { from, to, tos, ttl: 64, bytes: datagram });
             }

@@ -195,7 +195,7 @@ mod tests {
         });
     }
 
-    /// Models `Shared::submitted` and `Shared::flush` of a driven engine: a thread posts its command, and whoever holds
+    /// A copy of the steps of `Shared::submitted` and `Shared::flush` of a driven engine: a thread posts its command, and whoever holds
     /// the lock of the engine processes the commands of all.
     #[test]
     fn no_command_is_forgotten() {

@@ -3,12 +3,15 @@
 
 pub mod bench;
 mod closed_loop;
+mod key_file;
 mod latency;
 mod log;
 mod notify;
 pub mod perf;
 pub mod ping;
+mod quotas;
 mod record;
+mod reload;
 mod round_trips;
 pub mod serve;
 mod spread;
@@ -22,9 +25,10 @@ use std::time::Duration;
 use apus_udp::prometheus::Server;
 use apus_udp::session::{Cipher, KeyRing};
 use apus_udp::{
-    CLASSES, Capture, Config, Connection, Dialer, Host, Mode, Qlog, RegionKey, StartError, keyfile,
+    CLASSES, Capture, Config, Connection, Dialer, Host, Mode, Qlog, RegionKey, StartError,
 };
 use clap::{Args, ValueEnum};
+use key_file::KeyFile;
 
 use crate::failure::Failure;
 
@@ -63,16 +67,16 @@ pub struct Basics {
 
 impl Basics {
     /// Returns the keys of the file, or no keys with `--insecure`; `None` if neither option is given.
-    pub fn keys(&self) -> Result<Option<KeyRing>, Failure> {
+    fn keys(&self) -> Result<Option<(KeyRing, Option<KeyFile>)>, Failure> {
         if let Some(path) = &self.key_file {
-            let keys = keyfile::read(path).map_err(|e| Failure::Input(e.to_string()))?;
-            return Ok(Some(keys));
+            let (keys, file) = KeyFile::read(path)?;
+            return Ok(Some((keys, Some(file))));
         }
         if !self.insecure {
             return Ok(None);
         }
         eprintln!("insecure: packets are not encrypted and anyone may connect");
-        Ok(Some(KeyRing::insecure()))
+        Ok(Some((KeyRing::insecure(), None)))
     }
 
     /// Returns the settings of a host that listens at `listen`.
@@ -179,8 +183,17 @@ impl Common {
         listen: &[SocketAddr],
         change: impl FnOnce(&mut Config) -> Result<(), Failure>,
     ) -> Result<Host, Failure> {
+        self.host_and_keys(listen, change).map(|(host, _)| host)
+    }
+
+    /// As [`Common::host_with`]; also returns the key file, if the host has keys.
+    fn host_and_keys(
+        &self,
+        listen: &[SocketAddr],
+        change: impl FnOnce(&mut Config) -> Result<(), Failure>,
+    ) -> Result<(Host, Option<KeyFile>), Failure> {
         self.log.install()?;
-        let keys = self.basics.keys()?.ok_or_else(|| {
+        let (keys, file) = self.basics.keys()?.ok_or_else(|| {
             let what = "--key-file FILE is missing (`apus key FILE` makes one); --insecure does \
                         without: nothing is encrypted then and anyone may connect";
             Failure::Input(what.to_owned())
@@ -219,7 +232,7 @@ impl Common {
         config.set_algorithm(self.algorithm.as_deref(), &pairs).map_err(failure)?;
         self.spread.apply(&mut config)?;
         change(&mut config)?;
-        Host::start(config).map_err(failure)
+        Ok((Host::start(config).map_err(failure)?, file))
     }
 
     /// Returns `true` if the command's own thread runs the engine.

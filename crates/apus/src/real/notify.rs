@@ -6,6 +6,8 @@ use std::os::linux::net::SocketAddrExt;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::net::{SocketAddr, UnixDatagram};
 
+use rustix::time::{ClockId, clock_gettime};
+
 /// Environment variable with the path of the service manager's socket.
 const VARIABLE: &str = "NOTIFY_SOCKET";
 
@@ -16,6 +18,14 @@ pub fn notify(state: &str) {
     if let Err(error) = send(path.as_bytes(), state) {
         tracing::warn!(target: "apus::service", %error, state, "{VARIABLE} cannot be notified");
     }
+}
+
+/// Tells the service manager that the service reads its files again; `READY=1` must follow. The manager needs the time to
+/// distinguish this reload from earlier ones (`Type=notify-reload`).
+pub fn reloading() {
+    let now = clock_gettime(ClockId::Monotonic);
+    let microseconds = now.tv_sec * 1_000_000 + now.tv_nsec / 1_000;
+    notify(&format!("RELOADING=1\nMONOTONIC_USEC={microseconds}"));
 }
 
 fn send(path: &[u8], state: &str) -> io::Result<()> {

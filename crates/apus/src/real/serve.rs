@@ -12,13 +12,19 @@ use apus_udp::{
     Request,
 };
 use clap::Args;
+use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::iterator::Signals;
 
 use super::notify::notify;
+use super::quotas::QuotaOptions;
+use super::reload::{Keys, Reload};
 use super::{Common, PORT, any_duration, filled};
 use crate::failure::{Failure, INTERRUPTED};
 use crate::output::print;
 
 /// Serve `apus ping` and `apus perf`: return messages, and provide a region to write and read.
+///
+/// On SIGHUP, the server reads its key file again. Connections continue if their keys are still listed, also under retired keys.
 #[derive(Args)]
 pub struct Serve {
     #[command(flatten)]
@@ -37,15 +43,22 @@ pub struct Serve {
     /// Size of the region, in bytes.
     #[arg(long, value_name = "BYTES", default_value_t = 16 << 20)]
     region: usize,
+    #[command(flatten)]
+    quotas: QuotaOptions,
 }
 
 impl Serve {
     /// Runs the command.
     pub fn execute(&self) -> Result<(), Failure> {
+        let reload = Reload::watch()?;
         let region = filled("--region", self.region, 0)?;
         let any = [Config::any_address(PORT)];
         let listen = if self.listen.is_empty() { &any[..] } else { &self.listen };
-        let host = Arc::new(self.common.host_with(listen, |config| self.limit_peers(config))?);
+        let (host, file) = self.common.host_and_keys(listen, |config| {
+            self.quotas.apply(config);
+            self.limit_peers(config)
+        })?;
+        let host = Arc::new(host);
         let shutdown = drain_on_signal(&host, self.drain)?;
         let _metrics = self.common.metrics(&host)?;
         let region =
@@ -54,6 +67,14 @@ impl Serve {
         let listening = format!("listening on {}", addresses.join(", "));
         print(&format!("{listening}\n"))?;
         notify(&format!("READY=1\nSTATUS={listening}"));
+        let state = Arc::clone(&shutdown);
+        reload.start(Keys {
+            host: Arc::downgrade(&host),
+            file,
+            accepted: self.accept.clone(),
+            status: listening,
+            stopping: Box::new(move || state.asked.load(Ordering::Relaxed)),
+        })?;
         let greeting = [region.key().get().to_be_bytes(), (self.region as u64).to_be_bytes()];
         let greeting = greeting.concat();
         let ended = if self.common.is_inline() {
@@ -155,7 +176,9 @@ struct Shutdown {
 fn drain_on_signal(host: &Arc<Host>, timeout: Duration) -> Result<Arc<Shutdown>, Failure> {
     let (shutdown, host) = (Arc::new(Shutdown::default()), Arc::downgrade(host));
     let state = Arc::clone(&shutdown);
-    ctrlc::set_handler(move || {
+    let failed = |error| Failure::Run(format!("Ctrl-C cannot be watched for: {error}"));
+    let mut signals = Signals::new([SIGINT, SIGTERM]).map_err(failed)?;
+    let on_signal = move || {
         if state.asked.swap(true, Ordering::Relaxed) {
             exit(INTERRUPTED.into());
         }
@@ -172,8 +195,10 @@ fn drain_on_signal(host: &Arc<Host>, timeout: Duration) -> Result<Arc<Shutdown>,
         if thread::Builder::new().name("apus-drain".to_owned()).spawn(drain).is_err() {
             host.stop();
         }
-    })
-    .map_err(|error| Failure::Run(format!("Ctrl-C cannot be watched for: {error}")))?;
+    };
+    let handle = move || signals.forever().for_each(|_| on_signal());
+    let started = thread::Builder::new().name("apus-signals".to_owned()).spawn(handle);
+    started.map_err(failed)?;
     Ok(shutdown)
 }
 

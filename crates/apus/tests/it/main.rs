@@ -26,6 +26,8 @@ mod page;
 mod publishing;
 #[cfg(feature = "real")]
 mod real;
+#[cfg(feature = "real")]
+mod real_rotation;
 mod reference;
 mod replay;
 mod report;

@@ -127,7 +127,7 @@ fn the_unit_for_systemd_is_valid_and_its_command_is_understood() {
     let mut words = command.split_whitespace();
     assert_eq!(words.next(), Some("/usr/local/bin/apus"));
     // Without a key file the command ends before it opens a socket. Unknown options would be reported first.
-    let words: Vec<String> = words.map(|word| word.replace("%d/", "/nowhere/")).collect();
+    let words: Vec<String> = words.map(|word| word.replace("/etc/apus/", "/nowhere/")).collect();
     let output = Command::new(env!("CARGO_BIN_EXE_apus")).args(&words).output().expect("run");
     let said = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(2), "{said}");

@@ -201,10 +201,9 @@ fn calls_that_wait_are_refused_in_a_thread_that_has_locked_a_region_of_the_host(
                             &raw mut count,
                             null_mut(),
                         ),
-                        apus_close_within(connection, timeout),
-                        apus_close(connection),
+                        apus_close(connection, timeout),
                     ];
-                    assert_eq!(refused, [INVALID; 9], "{mode:?}");
+                    assert_eq!(refused, [INVALID; 8], "{mode:?}");
                     let text = last_error();
                     assert!(text.contains("holds the memory of a region of this host"), "{text}");
                 }

@@ -47,7 +47,7 @@ static void late(void *round)
     if (number < 4)
         pthread_setspecific(key, &rounds[number]);
     else
-        check(apus_close_within(here, APUS_FOREVER), APUS_OK, "apus_close_within");
+        check(apus_close(here, APUS_FOREVER), APUS_OK, "apus_close");
     done = number;
 }
 

@@ -183,3 +183,67 @@ impl<F: AlgorithmFactory> Flow<F> {
         self.send.back_off(self.algorithm.allowance().window, config);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use apus_algorithms::{AlgorithmConfig, build};
+    use apus_cc::FlowInfo;
+    use apus_units::FlowId;
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// The largest number of marks between two acknowledgements: serial numbers of 32 bits (RFC 1982).
+    const MOST: u32 = u32::MAX / 2;
+
+    /// Returns a flow whose peer has counted `marked` marks.
+    fn flow(marked: u32) -> Flow<AlgorithmConfig> {
+        let algorithm = build("constant", None, &[]).expect("constant");
+        let info = FlowInfo::default();
+        let (sender, receiver) = (algorithm.sender(&info), algorithm.receiver(&info));
+        let mut flow = Flow::new(FlowId::new(0), sender, receiver, 1_000);
+        flow.marked = marked;
+        flow
+    }
+
+    /// Every number of marks, at and around its limits, from counts on both sides of 2^32.
+    #[test]
+    fn newly_marked_counts_up_to_half_of_the_range_across_2_to_the_32() {
+        let counts = [0, 1, MOST - 1, MOST, MOST + 1, u32::MAX - 1, u32::MAX];
+        for before in counts {
+            for new in counts {
+                let mut flow = flow(before);
+                let after = before.wrapping_add(new);
+                // Larger differences are those of an acknowledgement that was overtaken.
+                let expected = if new <= MOST { new } else { 0 };
+                assert_eq!(flow.newly_marked(after), expected, "{before} and {new} more");
+                assert_eq!(flow.newly_marked(after), 0, "the same count again");
+                assert_eq!(flow.marked, if new <= MOST { after } else { before });
+            }
+        }
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
+        /// The peer counts with 64 bits here. Acknowledgements contain the lower 32 bits, and some
+        /// are overtaken by others. Each mark counts once, with the first acknowledgement after it.
+        #[test]
+        fn newly_marked_counts_each_mark_once(
+            start in prop_oneof![
+                any::<u32>().prop_map(u64::from),
+                (1u64 << 32) - 1_000..1 << 32,
+            ],
+            steps in prop::collection::vec(prop_oneof![8 => -50i64..100, 1 => 0..i64::from(MOST)], 1..100),
+        ) {
+            let mut flow = flow(start as u32);
+            let mut newest = start;
+            for step in steps {
+                let marked = newest.saturating_add_signed(step);
+                let expected = marked.saturating_sub(newest);
+                prop_assert_eq!(u64::from(flow.newly_marked(marked as u32)), expected);
+                newest = newest.max(marked);
+            }
+        }
+    }
+}

@@ -188,6 +188,9 @@ impl Reported {
 
 #[cfg(test)]
 mod tests {
+    use alloc::collections::BTreeSet;
+    use proptest::prelude::*;
+
     use super::*;
 
     fn at(us: u64) -> Time {
@@ -237,5 +240,33 @@ mod tests {
         assert_eq!(losses.on_answer(at(157), 1, 50), Some(Span::from_us(23)));
         assert_eq!(losses.on_answer(at(157), 1, 50), None, "repeated");
         assert_eq!(losses.resends_below(10.0, (0, 50), false), Some(50));
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
+        /// Acknowledgements in any order, with bitmaps that may reach below packet number 0: the
+        /// numbers in a bitmap that the previous one did not contain, the largest first.
+        #[test]
+        fn newly_reported_numbers_are_the_difference_of_two_bitmaps(
+            start in prop_oneof![0u64..300, Just(1 << 32), Just(1 << 62), Just(u64::MAX)],
+            acks in prop::collection::vec((
+                prop_oneof![4 => -3i64..=3, 2 => -140i64..=140, 1 => any::<i64>()],
+                prop_oneof![any::<u128>(), (0u32..128).prop_map(|bit| 1 << bit), Just(u128::MAX)],
+            ), 1..20),
+        ) {
+            let mut reported = Reported::default();
+            let (mut largest, mut known) = (start, BTreeSet::new());
+            for (step, bitmap) in acks {
+                largest = largest.saturating_add_signed(step);
+                let bits = (0..128).filter(|bit| bitmap >> bit & 1 == 1);
+                let named: BTreeSet<u64> = bits.filter_map(|bit| largest.checked_sub(bit)).collect();
+                let newly: Vec<u64> =
+                    reported.newly((PacketNumber::new(largest), bitmap)).collect();
+                let expected: Vec<u64> = named.iter().rev().copied().filter(|n| !known.contains(n)).collect();
+                prop_assert_eq!(newly, expected);
+                known = named;
+            }
+        }
     }
 }

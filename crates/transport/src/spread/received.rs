@@ -247,6 +247,7 @@ mod tests {
     use super::*;
     use crate::spread::losses::Reported;
     use alloc::vec::Vec;
+    use proptest::prelude::*;
 
     fn number(n: u64) -> PacketNumber {
         PacketNumber::new(n)
@@ -288,38 +289,77 @@ mod tests {
         assert!(second.contains(&160) && !second.contains(&100) && second.contains(&223));
     }
 
-    /// The bitmap that is read word by word equals the one read bit by bit, at every position.
+    /// Records packets from number `start` on, and compares the record with a set after each. Each
+    /// step is added to the largest number, up to the last one that an endpoint accepts, 2^62.
+    fn compare_with_a_set(range: u32, start: u64, steps: impl IntoIterator<Item = i64>) {
+        let mut received = WideReceived::new(range);
+        let mut here = alloc::collections::BTreeSet::new();
+        for step in steps {
+            let n = received.largest.unwrap_or(start).saturating_add_signed(step).min(1 << 62);
+            let before = here.last().copied();
+            let expected = match before {
+                Some(largest) if n < largest && largest - n >= range.into() => Recorded::TooOld,
+                _ if here.insert(n) => Recorded::New,
+                _ => Recorded::Duplicate,
+            };
+            assert_eq!(received.record(number(n)), expected, "{n} after {before:?}");
+            let largest = here.last().copied().expect("a packet has arrived");
+            assert_eq!(received.largest, Some(largest));
+            let oldest = (largest + 1).saturating_sub(u64::from(range));
+            assert_eq!(received.contains(number(n)), n >= oldest);
+            // The bitmap that is read word by word equals the one read bit by bit, at every position.
+            // If nothing has arrived behind the first awaited number, only the packet itself is in it,
+            // because the sender learns from the number of missing ones that all before it are settled.
+            let (top, bits) = received.word(number(n));
+            let is_alone = (top, bits) == (number(n), 1) && received.missing(top) == 0;
+            for back in 1..128 {
+                let expected =
+                    top.get().checked_sub(back).is_some_and(|m| m >= oldest && here.contains(&m));
+                let bit = bits >> back & 1 == 1;
+                assert!(bit == expected || is_alone, "{top:?} - {back} of {n}");
+            }
+            assert_eq!(bits & 1, 1);
+            let awaited = (oldest..=largest).find(|m| !here.contains(m)).unwrap_or(largest + 1);
+            assert_eq!(received.awaited, awaited);
+            assert_eq!(u64::from(received.missing(number(largest))), largest + 1 - awaited);
+            here = here.split_off(&oldest);
+        }
+    }
+
     #[test]
     fn a_word_has_the_bit_of_each_number() {
         let mut random = apus_units::random::SplitMix64::new(3);
         for range in [128, 256, 1024] {
-            let mut received = WideReceived::new(range);
-            let mut here = alloc::collections::BTreeSet::new();
-            for _ in 0..3000 {
-                let base = received.largest.unwrap_or(0);
-                let back = random.below(u64::from(range) + 20);
-                let n =
-                    (base + random.below(4) * random.below(40)).saturating_sub(back * (back % 2));
-                if received.record(number(n)) == Recorded::New {
-                    here.insert(n);
-                }
-                let largest = received.largest.expect("a packet has arrived");
-                let oldest = (largest + 1).saturating_sub(u64::from(range));
-                let (top, bits) = received.word(number(n));
-                for back in 0..128 {
-                    let expected = top
-                        .get()
-                        .checked_sub(back)
-                        .is_some_and(|m| m >= oldest && here.contains(&m));
-                    let bit = bits >> back & 1 == 1;
-                    assert!(bit == expected || back == 0, "{top:?} - {back} of {n}");
-                }
-                let awaited = (oldest.max(received.awaited.min(oldest))..=largest)
-                    .find(|m| !here.contains(m))
-                    .unwrap_or(largest + 1);
-                assert_eq!(received.awaited, awaited);
-                assert_eq!(u64::from(received.missing(number(largest))), largest + 1 - awaited);
-            }
+            let steps = (0..3000).map(|_| {
+                let back = random.below(u64::from(range) + 20) as i64;
+                (random.below(4) * random.below(40)) as i64 - back * (back % 2)
+            });
+            compare_with_a_set(range, 0, steps);
+        }
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
+        /// From 0, across 2^32, and up to 2^62, with jumps of 2^32.
+        #[test]
+        fn a_record_agrees_with_a_set_at_the_ends_of_packet_numbers(
+            range in (7u32..=14).prop_map(|log2| 1 << log2),
+            start in prop_oneof![
+                Just(0),
+                (1u64 << 32) - 2_000..1 << 32,
+                Just((1u64 << 62) - 10_000),
+                0..1u64 << 61,
+            ],
+            steps in prop::collection::vec(prop_oneof![
+                4 => Just(1i64),
+                4 => -10i64..10,
+                2 => -300i64..60,
+                1 => -17_000i64..100,
+                1 => (1i64 << 32)..(1 << 32) + 100,
+            ], 1..100),
+        ) {
+            compare_with_a_set(range, start, steps);
         }
     }
 

@@ -4,6 +4,8 @@ use apus_transport::clock::ClockConverter;
 use apus_units::Time;
 use proptest::prelude::*;
 
+use crate::support::config;
+
 const SECOND: u64 = 1_000_000_000_000;
 const MS: u64 = 1_000_000_000;
 
@@ -127,7 +129,18 @@ fn swift_app_a_drift_stays_within_the_bound() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(config(256))]
+
+    /// Clocks that run equally fast: the difference of the readings is exact at all times, and ends
+    /// at the ends of time.
+    #[test]
+    fn swift_app_a_equal_clocks_differ_by_a_constant(
+        nic0 in any::<u64>(), host0 in any::<u64>(), nic in any::<u64>(),
+    ) {
+        let exact = i128::from(host0) + i128::from(nic) - i128::from(nic0);
+        let expected = exact.clamp(0, i128::from(u64::MAX)) as u64;
+        prop_assert_eq!(ClockConverter::new(at(nic0), at(host0)).to_host(at(nic)), at(expected));
+    }
 
     /// Compared with 128-bit rational arithmetic: within 1 ps for an hour, at 100 ppm.
     #[test]

@@ -234,6 +234,33 @@ fn a_signal_must_state_when_its_packet_left() {
     assert_eq!(take(5_000_000), Handled::Signal);
 }
 
+/// The stamp of a packet counts nanoseconds modulo 2^32. A packet that leaves at most 2^20 ns after
+/// its stamp is named correctly, on both sides of every wrap-around; any other distance is refused.
+#[test]
+fn a_signal_names_the_departure_across_2_to_the_32_ns() {
+    const WRAPS: u64 = 1 << 32;
+    const MOST: u64 = 1 << 20;
+    let last = u64::MAX / 1_000 / WRAPS; // the last wrap-around within the range of times
+    for wrap in [1, 2, last].map(|n| n * WRAPS) {
+        for away in [-(MOST as i64) - 1, -(MOST as i64), -1, 0, 1] {
+            let stamped = wrap.saturating_add_signed(away);
+            for late in [0, 1, MOST - 1, MOST, MOST + 1, WRAPS / 2, WRAPS - 1] {
+                let start = Time::from_ps(stamped * 1_000);
+                let (mut endpoint, transmit) = sending("bolt", start);
+                let left = start.saturating_add(Span::from_ns(late));
+                endpoint.on_sent(FlowId::new(0), transmit.header.seq, left);
+                let signal = Signal { queue: 200_000, link_rate: 6, sent: stamped as u32 };
+                let flow = FlowId::new(0);
+                let header = Header { flow, body: Body::Signal(signal), ..transmit.header };
+                let arrived = left.saturating_add(Span::from_us(5));
+                let expected = if late <= MOST { Handled::Signal } else { Handled::Refused };
+                let handled = endpoint.handle_packet(&arrival(arrived), &header);
+                assert_eq!(handled, expected, "{late} ns after {stamped} ns");
+            }
+        }
+    }
+}
+
 /// Returns the window of HPCC after each of these records of one port, passed directly or as bytes.
 fn hpcc_windows(notes: &[HopTelemetry], through_bytes: bool) -> Vec<f64> {
     let (_, transmit) = sending("hpcc", Time::ZERO);

@@ -6,6 +6,8 @@ use apus_transport::received::{AckedPackets, ReceivedPackets, Recorded};
 use apus_units::PacketNumber;
 use proptest::prelude::*;
 
+use crate::support::config;
+
 fn pn(n: u64) -> PacketNumber {
     PacketNumber::new(n)
 }
@@ -13,6 +15,20 @@ fn pn(n: u64) -> PacketNumber {
 /// Returns the packet numbers that a bitmap reports as received.
 fn members(largest: u64, bitmap: u128) -> HashSet<u64> {
     (0..128).filter(|i| bitmap >> i & 1 == 1).filter_map(|i| largest.checked_sub(i)).collect()
+}
+
+/// Largest packet number that an endpoint accepts.
+const LAST_ACCEPTED: u64 = 1 << 62;
+
+/// Packet numbers at which a shift, a sum or a difference could leave its range: the ends of 32 and
+/// 64 bits, the largest accepted number, and their neighbours.
+const EDGES: [u64; 8] = [0, 1, 127, 1 << 32, LAST_ACCEPTED, 1 << 63, u64::MAX - 1, u64::MAX];
+
+/// The first packet number: near 0, or within 1000 of an edge.
+fn first() -> impl Strategy<Value = u64> {
+    let near = (prop::sample::select(EDGES.to_vec()), -1000i64..=1000)
+        .prop_map(|(edge, away)| edge.saturating_add_signed(away));
+    prop_oneof![0u64..2_000, near]
 }
 
 /// Packet numbers as on a real network: mostly the next number, some jumps, some late packets.
@@ -23,8 +39,12 @@ fn arrivals() -> impl Strategy<Value = Vec<u64>> {
         2 => -140i64..=140,
         1 => -600i64..=600,
         1 => -1_000_000_000i64..=1_000_000_000,
+        1 => (32u32..63, -140i64..=140, any::<bool>()).prop_map(|(bit, away, back)| {
+            let step = (1i64 << bit) + away;
+            if back { -step } else { step }
+        }),
     ];
-    (0u64..2_000, prop::collection::vec(step, 1..300)).prop_map(|(start, steps)| {
+    (first(), prop::collection::vec(step, 1..300)).prop_map(|(start, steps)| {
         let mut n = start;
         let mut numbers = vec![n];
         for step in steps {
@@ -88,8 +108,52 @@ fn an_ack_that_names_no_packet_changes_nothing() {
     assert_eq!(acked.on_ack(pn(0), 1).map(PacketNumber::get).collect::<Vec<_>>(), [0]);
 }
 
+/// Two packets at every distance up to more than both bitmaps, and at 2^32 more, at every edge, in
+/// both orders.
+#[test]
+fn swift_3_6_a_packet_is_known_at_127_behind_and_acknowledged_at_255() {
+    for edge in EDGES {
+        for distance in (0..=600).chain(1 << 32..=(1 << 32) + 600) {
+            let pairs = [
+                (edge.checked_sub(distance).map(|older| (older, edge))),
+                (edge.checked_add(distance).map(|newer| (edge, newer))),
+            ];
+            for (older, newer) in pairs.into_iter().flatten() {
+                let what = format!("{older} and {newer}");
+                let mut received = ReceivedPackets::default();
+                received.record(pn(newer));
+                let expected = match distance {
+                    0 => Recorded::Duplicate,
+                    1..=127 => Recorded::New,
+                    _ => Recorded::TooOld,
+                };
+                assert_eq!(received.record(pn(older)), expected, "{what}");
+                assert_eq!(received.contains(pn(older)), distance <= 127, "{what}");
+                let mut received = ReceivedPackets::default();
+                received.record(pn(older));
+                received.record(pn(newer));
+                let bit = if distance <= 127 { 1u128 << distance } else { 0 };
+                assert_eq!(received.bitmap(), bit | 1, "{what}");
+                assert_eq!(received.contains(pn(older)), distance <= 127, "{what}");
+
+                let mut acked = AckedPackets::default();
+                assert_eq!(acked.on_ack(pn(newer), 1).count(), 1, "{what}");
+                let late = acked.on_ack(pn(older), 1).count();
+                assert_eq!(late, usize::from((1..=255).contains(&distance)), "{what}");
+                let mut acked = AckedPackets::default();
+                assert_eq!(acked.on_ack(pn(older), 1).count(), 1, "{what}");
+                let bits = if distance <= 127 { 1 | 1 << distance } else { 1 };
+                let newly = acked.on_ack(pn(newer), bits).map(PacketNumber::get);
+                let expected = if distance == 0 { vec![] } else { vec![newer] };
+                assert_eq!(newly.collect::<Vec<_>>(), expected, "{what}: each once");
+                assert_eq!(acked.on_ack(pn(older), 1).count(), 0, "{what}: each once");
+            }
+        }
+    }
+}
+
 proptest! {
-    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(1000) })]
+    #![proptest_config(config(500))]
 
     #[test]
     fn receiver_behaves_like_a_set(numbers in arrivals()) {
@@ -98,7 +162,7 @@ proptest! {
         let mut largest: Option<u64> = None;
         for n in numbers {
             let expected = match largest {
-                Some(largest) if n + 127 < largest => Recorded::TooOld,
+                Some(largest) if n < largest && largest - n > 127 => Recorded::TooOld,
                 _ if model.insert(n) => Recorded::New,
                 _ => Recorded::Duplicate,
             };
@@ -106,7 +170,7 @@ proptest! {
             largest = largest.max(Some(n));
             let top = largest.unwrap();
             prop_assert_eq!(received.largest(), Some(pn(top)));
-            let window: HashSet<u64> = model.iter().copied().filter(|n| n + 127 >= top).collect();
+            let window: HashSet<u64> = model.iter().copied().filter(|n| top - n <= 127).collect();
             prop_assert_eq!(members(top, received.bitmap()), window);
         }
     }
@@ -128,7 +192,7 @@ proptest! {
             }
             let mut expected: Vec<u64> = members(n, bitmap)
                 .into_iter()
-                .filter(|n| n + 255 >= top && model.insert(*n))
+                .filter(|n| (*n >= top || top - n <= 255) && model.insert(*n))
                 .collect();
             expected.sort_unstable();
             prop_assert_eq!(newly, expected);

@@ -6,6 +6,8 @@ use apus_transport::wheel::TimingWheel;
 use apus_units::Time;
 use proptest::prelude::*;
 
+use crate::support::config;
+
 /// The reference: (slot in which the entry must expire, key) and the deadline of each key.
 struct Model {
     by_slot: BTreeSet<(u64, u32)>,
@@ -169,7 +171,7 @@ impl<const L: u32> Pair<L> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(1000) })]
+    #![proptest_config(config(1000))]
 
     #[test]
     fn behaves_like_a_sorted_map_with_64_slots(

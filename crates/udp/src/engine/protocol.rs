@@ -197,10 +197,7 @@ impl Protocol {
     /// Handles a switch's signal (Bolt's SRC). The signal identifies the flow by the peer's number.
     #[cold]
     fn handle_signal(&mut self, arrival: &Arrival, session: SessionId, mut header: Header) {
-        let theirs = Some(header.flow);
-        let mut flows = self.connections.flows(session).iter();
-        let ours = flows.find(|&&flow| self.ops.endpoint.peer(flow) == theirs);
-        let Some(&flow) = ours else { return };
+        let Some(flow) = self.connections.flow_at_peer(session, header.flow) else { return };
         header.flow = flow;
         self.ops.endpoint.handle_packet(arrival, &header);
     }

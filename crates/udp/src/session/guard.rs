@@ -54,9 +54,15 @@ fn masked_checksum(mask: Mask, body: &[u8]) -> [u8; CHECKSUM_BYTES] {
 }
 
 impl Guard {
-    /// Returns the guard of a session with these secrets. The initiator replaces its key at `renew_at` because of the key's
-    /// age.
-    pub(crate) fn new(mode: Mode, secrets: &Secrets, initiator: bool, renew_at: Time) -> Self {
+    /// Creates the guard of a session with these secrets in its place: a guard that was moved would leave copies of the
+    /// secrets on the stack. The initiator replaces its key at `renew_at` because of the key's age.
+    pub(crate) fn start(
+        place: &mut Option<Self>,
+        mode: Mode,
+        secrets: &Secrets,
+        initiator: bool,
+        renew_at: Time,
+    ) {
         let (ours, theirs) = if initiator {
             (&secrets.initiator, &secrets.responder)
         } else {
@@ -64,10 +70,25 @@ impl Guard {
         };
         let Some(cipher) = mode.cipher() else {
             let mask = |[a, b, c, d, ..]: [u8; 32]| [a, b, c, d];
-            return Self::Insecure { next: 0, ours: mask(*ours), theirs: mask(*theirs) };
+            *place = Some(Self::Insecure { next: 0, ours: mask(*ours), theirs: mask(*theirs) });
+            return;
         };
-        let (sealer, opener) = (Sealer::new(cipher, ours), Opener::new(cipher, theirs));
-        Self::Sealed { sealer, opener, renew_at: initiator.then_some(renew_at) }
+        let (sealer, opener) = (Sealer::blank(cipher), Opener::blank(cipher));
+        let renew_at = initiator.then_some(renew_at);
+        if let Self::Sealed { sealer, opener, .. } =
+            place.insert(Self::Sealed { sealer, opener, renew_at })
+        {
+            sealer.start(ours);
+            opener.start(theirs);
+        }
+    }
+
+    /// Returns the guard of a session, for tests.
+    #[cfg(test)]
+    fn new(mode: Mode, secrets: &Secrets, initiator: bool, renew_at: Time) -> Self {
+        let mut guard = None;
+        Self::start(&mut guard, mode, secrets, initiator, renew_at);
+        guard.expect("it was created")
     }
 
     /// Returns a fingerprint of the secret from which the sending keys are derived, and the number of a recently sealed

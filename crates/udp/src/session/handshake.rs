@@ -210,7 +210,7 @@ impl Sessions {
         if let Stage::Opening { noise, .. } = stage
             && let Some(secrets) = noise.finish()
         {
-            session.guard = Some(Guard::new(session.mode, &secrets, true, renew_at));
+            Guard::start(&mut session.guard, session.mode, &secrets, true, renew_at);
             session.last_received = now;
         }
         self.open_account(id);

@@ -39,7 +39,7 @@ impl Sessions {
         if let Stage::Offered { noise } = stage
             && let Some(secrets) = noise.finish()
         {
-            session.guard = Some(Guard::new(session.mode, &secrets, false, renew_at));
+            Guard::start(&mut session.guard, session.mode, &secrets, false, renew_at);
             session.since = now;
             self.open_account(id);
             self.want(id, want::RESPONSE);

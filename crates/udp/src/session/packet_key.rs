@@ -3,6 +3,8 @@
 use aws_lc_rs::aead::{AES_256_GCM, Aad, LessSafeKey, NONCE_LEN, Nonce, UnboundKey};
 use zeroize::Zeroizing;
 
+use super::cipher::Cipher;
+
 #[cfg(feature = "aegis")]
 use self::aegis::Aegis128X;
 
@@ -36,19 +38,47 @@ fn nonce<const N: usize>(iv: &[u8; N], number: u64) -> [u8; N] {
     nonce
 }
 
+fn aes_256_gcm(key: &[u8; 32]) -> LessSafeKey {
+    LessSafeKey::new(UnboundKey::new(&AES_256_GCM, key).expect("the key has 32 bytes"))
+}
+
 impl PacketKey {
-    pub(crate) fn aes_256_gcm(key: &[u8; 32], iv: Zeroizing<[u8; NONCE_LEN]>) -> Self {
-        let key = UnboundKey::new(&AES_256_GCM, key).expect("the key has 32 bytes");
-        Self::Aes256Gcm(Aes256Gcm { key: LessSafeKey::new(key), iv })
+    /// Returns a key of zeros, whose place a derived key takes.
+    pub(crate) fn blank(cipher: Cipher) -> Self {
+        match cipher {
+            Cipher::Aes256Gcm => {
+                let iv = Zeroizing::new([0; NONCE_LEN]);
+                Self::Aes256Gcm(Aes256Gcm { key: aes_256_gcm(&[0; 32]), iv })
+            }
+            #[cfg(feature = "aegis")]
+            Cipher::Aegis128X => {
+                let [short, long, iv] = [(); 3].map(|()| Zeroizing::new([0; 16]));
+                Self::Aegis128X(Aegis128X { short, long, iv })
+            }
+            #[cfg(not(feature = "aegis"))]
+            Cipher::Aegis128X => {
+                unreachable!("`Config::check` refuses ciphers that this build lacks")
+            }
+        }
     }
 
-    #[cfg(feature = "aegis")]
-    pub(crate) fn aegis_128x(
-        short: Zeroizing<[u8; 16]>,
-        long: Zeroizing<[u8; 16]>,
-        iv: Zeroizing<[u8; 16]>,
-    ) -> Self {
-        Self::Aegis128X(Aegis128X { short, long, iv })
+    /// Replaces this key in its place; a key that was moved would leave copies on the stack. `derive` fills its argument with
+    /// the bytes of this label. The labels differ per cipher, so that keys of different ciphers are independent.
+    pub(crate) fn replace(&mut self, derive: impl Fn(&[u8], &mut [u8])) {
+        match self {
+            Self::Aes256Gcm(key) => {
+                let mut bytes = Zeroizing::new([0; 32]);
+                derive(b"apus key", &mut bytes[..]);
+                key.key = aes_256_gcm(&bytes);
+                derive(b"apus iv", &mut key.iv[..]);
+            }
+            #[cfg(feature = "aegis")]
+            Self::Aegis128X(key) => {
+                derive(b"apus aegis-128l key", &mut key.short[..]);
+                derive(b"apus aegis-128x4 key", &mut key.long[..]);
+                derive(b"apus aegis iv", &mut key.iv[..]);
+            }
+        }
     }
 
     /// Encrypts `payload` into `payload_and_tag`, whose length is that of payload and tag, and authenticates it with

@@ -42,37 +42,36 @@ impl hkdf::KeyType for Bytes {
 }
 
 impl EpochSecret {
+    fn blank() -> Self {
+        Self(Zeroizing::new([0; 32]))
+    }
+
     /// Returns HKDF-Expand (RFC 5869) of this secret under `label`.
+    #[cfg(any(test, feature = "worlds"))]
     fn expand<const N: usize>(&self, label: &[u8]) -> Zeroizing<[u8; N]> {
-        let prk = hkdf::Prk::new_less_safe(hkdf::HKDF_SHA256, &self.0[..]);
         let mut bytes = Zeroizing::new([0; N]);
-        prk.expand(&[label], Bytes(N))
-            .and_then(|okm| okm.fill(&mut bytes[..]))
-            .expect("HKDF gives up to 8160 bytes");
+        self.expand_into(label, &mut bytes[..]);
         bytes
     }
 
-    fn next(&self) -> Self {
-        Self(self.expand(b"apus next"))
+    /// Fills `out` with HKDF-Expand (RFC 5869) of this secret under `label`.
+    fn expand_into(&self, label: &[u8], out: &mut [u8]) {
+        let prk = hkdf::Prk::new_less_safe(hkdf::HKDF_SHA256, &self.0[..]);
+        prk.expand(&[label], Bytes(out.len()))
+            .and_then(|okm| okm.fill(out))
+            .expect("HKDF gives up to 8160 bytes");
     }
 
-    /// Returns the key of this epoch. The labels differ per cipher, so that keys of different ciphers are independent.
-    fn key(&self, cipher: Cipher) -> PacketKey {
-        match cipher {
-            Cipher::Aes256Gcm => {
-                PacketKey::aes_256_gcm(&self.expand(b"apus key"), self.expand(b"apus iv"))
-            }
-            #[cfg(feature = "aegis")]
-            Cipher::Aegis128X => PacketKey::aegis_128x(
-                self.expand(b"apus aegis-128l key"),
-                self.expand(b"apus aegis-128x4 key"),
-                self.expand(b"apus aegis iv"),
-            ),
-            #[cfg(not(feature = "aegis"))]
-            Cipher::Aegis128X => {
-                unreachable!("`Config::check` refuses ciphers that this build lacks")
-            }
-        }
+    /// Replaces this secret by that of the next epoch. A secret that was moved would leave copies on the stack.
+    fn advance(&mut self) {
+        let mut next = Zeroizing::new([0; 32]);
+        self.expand_into(b"apus next", &mut next[..]);
+        self.0.copy_from_slice(&next[..]);
+    }
+
+    /// Puts the key of this epoch into the place of another one.
+    fn put_key(&self, key: &mut PacketKey) {
+        key.replace(|label, out| self.expand_into(label, out));
     }
 }
 
@@ -82,7 +81,6 @@ const SEALED: usize = 1024;
 
 /// The sending side of a session's keys. It counts packets, so that each number is used once.
 pub(crate) struct Sealer {
-    cipher: Cipher,
     key: PacketKey,
     secret: EpochSecret,
     epoch: u64,
@@ -96,18 +94,27 @@ pub(crate) struct Sealer {
 }
 
 impl Sealer {
-    pub(crate) fn new(cipher: Cipher, secret: &[u8; 32]) -> Self {
-        let secret = EpochSecret(Zeroizing::new(*secret));
+    /// Returns a sealer without secrets. Call [`Sealer::start`] once it has its place.
+    pub(crate) fn blank(cipher: Cipher) -> Self {
         Self {
-            cipher,
-            key: secret.key(cipher),
+            key: PacketKey::blank(cipher),
+            secret: EpochSecret::blank(),
             epoch: 0,
             next: 0,
             #[cfg(any(test, feature = "worlds"))]
-            fingerprint: u64::from_be_bytes(*secret.expand(b"apus fingerprint")),
+            fingerprint: 0,
             #[cfg(any(test, feature = "worlds"))]
             sealed: VecDeque::new(),
-            secret,
+        }
+    }
+
+    /// Begins with the secret of the first epoch.
+    pub(crate) fn start(&mut self, secret: &[u8; 32]) {
+        self.secret.0.copy_from_slice(secret);
+        self.secret.put_key(&mut self.key);
+        #[cfg(any(test, feature = "worlds"))]
+        {
+            self.fingerprint = u64::from_be_bytes(*self.secret.expand(b"apus fingerprint"));
         }
     }
 
@@ -145,8 +152,8 @@ impl Sealer {
     fn take_number(&mut self) -> u64 {
         let number = self.next;
         while self.epoch < epoch_of(number) {
-            self.secret = self.secret.next();
-            self.key = self.secret.key(self.cipher);
+            self.secret.advance();
+            self.secret.put_key(&mut self.key);
             self.epoch += 1;
         }
         self.next = number + 1;
@@ -176,11 +183,19 @@ pub(crate) struct Opener {
 }
 
 impl Opener {
-    pub(crate) fn new(cipher: Cipher, secret: &[u8; 32]) -> Self {
-        let secret = EpochSecret(Zeroizing::new(*secret));
-        let next_secret = secret.next();
-        let (present, next) = (secret.key(cipher), next_secret.key(cipher));
+    /// Returns an opener without secrets. Call [`Opener::start`] once it has its place.
+    pub(crate) fn blank(cipher: Cipher) -> Self {
+        let [present, next] = [(); 2].map(|()| PacketKey::blank(cipher));
+        let next_secret = EpochSecret::blank();
         Self { cipher, before: None, present, next, next_secret, epoch: 0 }
+    }
+
+    /// Begins with the secret of the first epoch.
+    pub(crate) fn start(&mut self, secret: &[u8; 32]) {
+        self.next_secret.0.copy_from_slice(secret);
+        self.next_secret.put_key(&mut self.present);
+        self.next_secret.advance();
+        self.next_secret.put_key(&mut self.next);
     }
 
     pub(crate) fn epoch(&self) -> u64 {
@@ -207,10 +222,11 @@ impl Opener {
             return false;
         }
         // The peer has changed its key. The old key is kept for reordered packets.
-        let secret = self.next_secret.next();
-        let present = core::mem::replace(&mut self.next, secret.key(self.cipher));
-        self.before = Some(core::mem::replace(&mut self.present, present));
-        self.next_secret = secret;
+        let before = self.before.get_or_insert_with(|| PacketKey::blank(self.cipher));
+        core::mem::swap(before, &mut self.present);
+        core::mem::swap(&mut self.present, &mut self.next);
+        self.next_secret.advance();
+        self.next_secret.put_key(&mut self.next);
         self.epoch = epoch;
         true
     }
@@ -225,7 +241,15 @@ mod tests {
     const EPOCH_PACKETS: u64 = 1 << EPOCH_PACKETS_LOG2;
 
     fn pair(cipher: Cipher) -> (Sealer, Opener) {
-        (Sealer::new(cipher, &[5; 32]), Opener::new(cipher, &[5; 32]))
+        let mut sealer = Sealer::blank(cipher);
+        sealer.start(&[5; 32]);
+        (sealer, opener(cipher, &[5; 32]))
+    }
+
+    fn opener(cipher: Cipher, secret: &[u8; 32]) -> Opener {
+        let mut opener = Opener::blank(cipher);
+        opener.start(secret);
+        opener
     }
 
     fn sealed_payload(sealer: &mut Sealer, payload: &[u8]) -> (u64, Vec<u8>) {
@@ -345,6 +369,64 @@ mod tests {
             assert_eq!(opener.epoch(), 2, "they have changed nothing");
             assert!(opens(&mut opener, &packets[3]), "{cipher}: the next one");
             assert!(opens(&mut opener, &packets[2]) && !opens(&mut opener, &packets[1]));
+        }
+    }
+
+    /// The secret of an epoch is HKDF-Expand of the secret before it, and nothing else: no message and no Diffie-Hellman
+    /// exchange. A thief that copies a secret therefore derives all later keys. The copied memory of both sides holds no
+    /// secret and no key from before the second-to-last change of key, and HKDF is not invertible.
+    #[test]
+    fn a_copied_secret_gives_all_later_keys_and_no_memory_holds_older_ones() {
+        for cipher in Cipher::available() {
+            let (mut sealer, mut receiver) = pair(cipher);
+            // The secrets, by definition (RFC 5869 §2.3), with one block of output.
+            let secrets: Vec<[u8; 32]> = (0..8)
+                .scan([5; 32], |secret, _| {
+                    let key = aws_lc_rs::hmac::Key::new(aws_lc_rs::hmac::HMAC_SHA256, &*secret);
+                    let next = aws_lc_rs::hmac::sign(&key, b"apus next\x01");
+                    Some(std::mem::replace(secret, next.as_ref().try_into().unwrap()))
+                })
+                .collect();
+            let mut packets = Vec::new();
+            let mut send = |sealer: &mut Sealer| {
+                packets.push(sealed(sealer));
+                sealer.skip_epoch();
+            };
+            for secret in &secrets[..4] {
+                send(&mut sealer);
+                assert_eq!(*sealer.secret.0, *secret);
+            }
+            // The thief copies the secret of epoch 3, before later packets are sealed.
+            let mut thief = Opener { epoch: 3, ..opener(cipher, &sealer.secret.0) };
+            for _ in 4..8 {
+                send(&mut sealer);
+            }
+            for (epoch, packet) in packets.iter().enumerate().skip(3) {
+                assert!(opens(&mut thief, packet), "{cipher}: epoch {epoch}");
+            }
+            let mut thief = Opener { epoch: 3, ..opener(cipher, &secrets[3]) };
+            assert!(packets[..3].iter().all(|packet| !opens(&mut thief, packet)), "{cipher}");
+
+            // All that the memory of the two sides holds: these patterns name each field.
+            packets[..4].iter().for_each(|packet| assert!(opens(&mut receiver, packet)));
+            let Sealer { key, secret, epoch: 7, next: _, fingerprint: _, sealed: _ } = sealer
+            else {
+                panic!("epoch 7")
+            };
+            assert_eq!(*secret.0, secrets[7]);
+            let Opener { cipher: _, before, present, next, next_secret, epoch: 3 } = receiver
+            else {
+                panic!("epoch 3")
+            };
+            assert_eq!(*next_secret.0, secrets[4]);
+            let keys = [(before, 2), (Some(present), 3), (Some(next), 4), (Some(key), 7)];
+            for (key, of) in keys {
+                for (epoch, (number, bytes)) in packets.iter().enumerate() {
+                    let key = key.as_ref().expect("a key");
+                    let opened = key.open(*number, b"the header", &mut bytes.clone());
+                    assert_eq!(opened, epoch == of, "{cipher}: key of {of}, packet of {epoch}");
+                }
+            }
         }
     }
 

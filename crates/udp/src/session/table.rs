@@ -8,8 +8,6 @@ use super::config::{Config, MAX_SESSIONS};
 use super::cookie::Baker;
 use super::counters::Counters;
 use super::event::{End, Event, SessionId};
-#[cfg(any(test, feature = "worlds"))]
-use super::guard::Guard;
 use super::guard::guard_bytes;
 use super::identity::PeerKey;
 use super::key::KeyId;
@@ -66,7 +64,7 @@ pub struct Sessions {
     pub(crate) counters: Counters,
     /// The sessions that ended last, whose packets may still be queued for the network: the peer's numbers, and the guards.
     #[cfg(any(test, feature = "worlds"))]
-    ended: VecDeque<(u32, Guard)>,
+    ended: VecDeque<Box<Session>>,
 }
 
 impl Sessions {
@@ -185,10 +183,9 @@ impl Sessions {
     pub(crate) fn nonce_of(&self, packet: &[u8]) -> Option<(u64, u64)> {
         // Two sessions may have the same number of the peer, for example if an Init is repeated after its session has begun.
         let (remote, _) = super::guard::numbers(true, packet)?;
-        let live = self.all().filter_map(|session| Some((session.remote, session.guard.as_ref()?)));
-        let ended = self.ended.iter().map(|(remote, guard)| (*remote, guard));
-        let mut own = live.chain(ended).filter(|(number, _)| *number == remote);
-        own.find_map(|(_, guard)| guard.nonce_of(packet))
+        let ended = self.ended.iter().map(|session| &**session);
+        let mut own = self.all().chain(ended).filter(|session| session.remote == remote);
+        own.find_map(|session| session.guard.as_ref()?.nonce_of(packet))
     }
 
     /// Makes a session replace its sending key with the next packet.
@@ -383,11 +380,6 @@ impl Sessions {
         self.set_timer(id, Time::MAX);
         let Some(slot) = self.slots.get_mut(id.index()) else { return };
         let Some(session) = slot.session.take_if(|s| s.id == id) else { return };
-        #[cfg(any(test, feature = "worlds"))]
-        if let Some(guard) = session.guard {
-            self.ended.truncate(ENDED - 1);
-            self.ended.push_front((session.remote, guard));
-        }
         self.free.push(id.index() as u32);
         if self.by_peer.get(&session.peer) == Some(&id) {
             self.by_peer.remove(&session.peer);
@@ -401,6 +393,11 @@ impl Sessions {
         }
         if self.pending.get(&asked) == Some(&id) {
             self.pending.remove(&asked);
+        }
+        #[cfg(any(test, feature = "worlds"))]
+        {
+            self.ended.truncate(ENDED - 1);
+            self.ended.push_front(session);
         }
     }
 

@@ -374,7 +374,7 @@ fn wireshark_shows_what_we_sent() {
         let kinds = [
             "0x40", "0x41", "0x42", "0x43", "0x46", "0x46", "0x01", "0x05", "0x01", "0x0c", "0x05",
             "0x02", "0x01", "0x0c", "0x05", "0x01", "0x05", "0x01", "0x05", "0x0d", "0x0e", "0x0c",
-            "0x46", "0x46", "0x46",
+            "0x46", "0x46", "0x46", "0x46",
         ];
         assert_eq!(column("apus.kind"), kinds);
         let key = format!("0x{:016x}", ring.ids().next().unwrap().get());
@@ -386,7 +386,7 @@ fn wireshark_shows_what_we_sent() {
             column("apus.command")[4..],
             [
                 "1", "2", "", "", "", "", "", "", "", "", "", "", "", "", "", "", "", "", "4", "5",
-                "3"
+                "8", "3"
             ]
         );
         let at = |field: &str, row: usize| column(field)[row].to_owned();

@@ -71,6 +71,16 @@ fn found(text: &[u8]) -> Option<&'static str> {
 /// Makes two hosts with keys of their own connect and execute every kind of op. They are also refused, misused, given other
 /// keys, and closed.
 fn converse(capture: Option<&Capture>, qlog: Option<&Qlog>) {
+    converse_before(capture, qlog, |_, _| {});
+}
+
+/// As [`converse`]. Calls `look` with the hosts and the key of their region, first while the hosts are connected and then after
+/// the end.
+fn converse_before(
+    capture: Option<&Capture>,
+    qlog: Option<&Qlog>,
+    mut look: impl FnMut([&Host; 2], RegionKey),
+) {
     let count = Cell::new(0);
     let (pair, [ours, theirs]) = Pair::connect(|config| {
         count.set(count.get() + 1);
@@ -113,6 +123,7 @@ fn converse(capture: Option<&Capture>, qlog: Option<&Qlog>) {
     let is_noted = || server.dropped_handshake().is_some();
     assert_eq!(poll_with(&stranger, server, is_noted), None);
 
+    look([client, server], region.key());
     // A ring that differs only in its order, and a ring that ends the connection.
     server.set_keys(&ring(GROUP, 2, &[3, 1])).expect("keys");
     server.set_keys(&ring(GROUP, 2, &[3])).expect("keys");
@@ -120,6 +131,7 @@ fn converse(capture: Option<&Capture>, qlog: Option<&Qlog>) {
     let mut drain = pin!(server.drain_async());
     let mut context = Context::from_waker(Waker::noop());
     drive(&[server], "drained", || drain.as_mut().poll(&mut context).is_ready());
+    look([client, server], region.key());
 }
 
 /// Connects one host to another until there is an answer, or `done` states that there will be none. Returns the reason of a
@@ -229,5 +241,35 @@ fn a_capture_of_sealed_connections_and_their_records_have_no_payload_and_no_key(
         let bytes = std::fs::read(file).expect("a file");
         assert!(bytes.len() > 1000, "{}: {} bytes", file.display(), bytes.len());
         assert_eq!(found(&bytes), None, "{}", file.display());
+    }
+}
+
+/// Ops of every kind are counted on the pages by connection and by peer. Neither page has a key, a name of a host, a payload or
+/// the key of a region.
+#[test]
+fn no_page_of_metrics_has_a_key_name_or_payload() {
+    let mut pages = Vec::new();
+    converse_before(None, None, |hosts, region| {
+        for host in hosts {
+            let page = host.metrics().page();
+            assert_eq!(found(page.as_bytes()), None, "{page}");
+            let region = region.get();
+            for form in [region.to_string(), format!("{region:x}"), format!("{region:X}")] {
+                assert!(!page.contains(&form), "the region's key {form}: {page}");
+            }
+            assert!(!page.contains("host-"), "a name: {page}");
+            pages.push(page);
+        }
+    });
+    let [client, server, ..] = &pages[..] else { panic!("{} pages", pages.len()) };
+    assert_eq!(pages.len(), 4, "before and after the end");
+    for kind in ["write", "read", "message", "fetch_add", "compare_and_swap"] {
+        let done = format!("kind=\"{kind}\",outcome=\"done\"}} 1\n");
+        assert!(client.contains(&done), "{kind}: {client}");
+    }
+    assert!(server.contains("apus_connection_flows"), "{server}");
+    // The search finds what it is meant for.
+    for shown in [PAYLOAD, &secret(GROUP)[..8], OPERAND.to_string().as_bytes()] {
+        assert!(found(&[client.as_bytes(), shown].concat()).is_some());
     }
 }

@@ -3,13 +3,20 @@
 use std::collections::BTreeMap;
 use std::num::NonZeroUsize;
 use std::ops::Range;
-use std::sync::Mutex;
 use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use apus_sim::Watch;
 
 use super::{Case, Counts, Violation, run_watched};
-use crate::batch::{count, each_seed, lock};
+use crate::batch::{count, lock};
+use crate::running::each_seed_within;
+
+/// Real time after which a case without an end is a violation: its simulated time stands still, so that no
+/// check within the run ends it. deviation: no source; [`MAX_EVENTS`](super::MAX_EVENTS) take two minutes on an
+/// idle core without optimisation across crates.
+const MAX_TIME: Duration = Duration::from_secs(1800);
 
 /// Results of the cases of a range of seeds.
 #[derive(Clone, Debug, Default)]
@@ -21,6 +28,8 @@ pub struct Batch {
     pub failures: Vec<(u64, Violation)>,
     /// Sums over all cases that ended without a violation.
     pub counts: Counts,
+    /// Largest number of events of a run.
+    pub most_events: u64,
     /// By number of hosts: number of cases.
     pub hosts: Vec<u64>,
     /// By number of faults: number of cases.
@@ -45,6 +54,9 @@ impl Batch {
                 self.counts.dropped += counts.dropped;
                 self.counts.trimmed += counts.trimmed;
                 self.counts.jobs += counts.jobs;
+                self.counts.bounded += counts.bounded;
+                self.most_events = self.most_events.max(counts.events);
+                self.counts.events += counts.events;
             }
             Err(violation) => self.failures.push((case.seed, violation)),
         }
@@ -66,18 +78,24 @@ pub fn run_drawn(
     threads: NonZeroUsize,
     watch: &Watch,
 ) -> Batch {
-    let batch = Mutex::new(Batch::default());
-    each_seed(seeds, threads, |seed| {
+    let results = Arc::new(Mutex::new(Batch::default()));
+    let (shared, watch) = (Arc::clone(&results), watch.clone());
+    let late = each_seed_within(MAX_TIME, seeds, threads, move |seed| {
         let case = draw(seed);
-        let result = run_watched(&case, watch);
-        let mut batch = lock(&batch);
+        let result = run_watched(&case, &watch);
+        let mut batch = lock(&shared);
         let goes_on = !watch.stop.load(Ordering::Relaxed);
         if goes_on {
             batch.add(&case, result);
         }
         (goes_on, batch.failures.len())
     });
-    let mut batch = lock(&batch).clone();
+    let mut batch = lock(&results).clone();
+    for seed in late {
+        let case = draw(seed);
+        let what = format!("no end after {} s:\n{}", MAX_TIME.as_secs(), case.text());
+        batch.add(&case, Err(Violation { check: "progress", what }));
+    }
     batch.failures.sort_by_key(|&(seed, _)| seed);
     batch
 }

@@ -5,9 +5,13 @@
 
 use std::fs;
 use std::num::NonZeroUsize;
+use std::sync::{Mutex, PoisonError};
 
 use apus_units::planted::{Bug, plant};
-use apus_worlds::{Plan, Violation, run, run_seeds};
+use apus_worlds::{Plan, Violation, run, run_seeds, shrink};
+
+/// A process has one planted bug at a time, so one test at a time plants bugs.
+static ONE: Mutex<()> = Mutex::new(());
 
 /// Number of seeds within which a bug must be found.
 const SEEDS: u64 = 10_000;
@@ -33,9 +37,9 @@ fn first_seed(bug: Bug) -> Option<(u64, Violation)> {
     })
 }
 
-/// This is a single test, because a process has one planted bug at a time.
 #[test]
 fn every_planted_bug_is_found_within_ten_thousand_seeds() {
+    let _one = ONE.lock().unwrap_or_else(PoisonError::into_inner);
     let wanted = std::env::var("APUS_PLANTED").ok();
     let bugs = Bug::ALL.iter().filter(|bug| wanted.as_deref().is_none_or(|w| w == bug.name()));
     let mut missed = Vec::new();
@@ -77,5 +81,44 @@ fn every_planted_bug_is_found_within_ten_thousand_seeds() {
     }
     for row in rows {
         assert!(page.contains(&row), "docs/trust.md lacks: {row}");
+    }
+}
+
+/// A plan with a violation is shrunk to a smaller one with the same violation, which is a world of its own.
+#[test]
+fn a_plan_that_finds_a_planted_bug_shrinks_and_still_finds_it() {
+    let _one = ONE.lock().unwrap_or_else(PoisonError::into_inner);
+    for (bug, seed) in [(Bug::ReadOnlyWritten, 3), (Bug::ExecutedTwice, 0)] {
+        plant(Some(bug));
+        let plan = Plan::draw(seed);
+        let found = run(&plan, false).violation.expect("a violation");
+        let (smaller, outcome) = shrink(&plan);
+        let again = run(&smaller, false).violation;
+        plant(None);
+        let size = |plan: &Plan| [plan.hosts.len(), plan.ops.len(), plan.faults.len()];
+        let [before, after] = [&plan, &smaller].map(size);
+        // Two hosts are the least; these bugs need one op or fault each, and what makes it reach them.
+        assert!(after[0] == 2 && after[1] + after[2] <= 10, "{bug:?}: {before:?} to {after:?}");
+        assert_eq!(outcome.violation.as_ref().map(|v| v.check), Some(found.check), "{bug:?}");
+        assert_eq!(again, outcome.violation, "{bug:?}");
+        assert_eq!(run(&smaller, false).violation, None, "{bug:?}: without the bug");
+    }
+}
+
+/// Insiders know regions of their victims: worlds without any other op find bugs in the checks of regions.
+#[test]
+fn packets_of_insiders_alone_find_missing_checks_of_regions() {
+    let _one = ONE.lock().unwrap_or_else(PoisonError::into_inner);
+    let without_ops = |seed| {
+        let mut plan = Plan::draw(seed);
+        plan.ops.clear();
+        plan
+    };
+    for bug in [Bug::ReadOnlyWritten, Bug::TenantKey] {
+        plant(Some(bug));
+        let mut violations = (0..1000).filter_map(|seed| run(&without_ops(seed), false).violation);
+        let found = violations.next().map(|violation| violation.check);
+        plant(None);
+        assert_eq!(found, Some("memory"), "{bug:?}");
     }
 }

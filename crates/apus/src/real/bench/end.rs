@@ -1,7 +1,7 @@
 //! A process of a measurement: the server or a client of one contestant. [`super::contest`] starts it.
 
 use std::collections::VecDeque;
-use std::io::{self, BufRead};
+use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Barrier};
 use std::thread;
@@ -20,7 +20,7 @@ use super::spec::{
     Usage, Waiting,
 };
 use super::writes::{Writes, Written};
-use crate::agent::{say, say_json};
+use crate::agent::{MAX_KEY_LINE, read_line, say, say_json};
 use crate::failure::Failure;
 use crate::real::closed_loop::Wait;
 use crate::real::round_trips;
@@ -46,10 +46,21 @@ fn failed(error: impl std::fmt::Display) -> String {
 impl End {
     /// Reads a [`Role`], then serves or measures.
     pub fn execute(&self) -> Result<(), Failure> {
-        let mut lines = io::stdin().lock().lines().map_while(Result::ok);
-        let Some(role) = lines.next() else { return Ok(()) };
+        let mut input = io::stdin().lock();
+        let mut lines = || {
+            let line = read_line(&mut input, MAX_KEY_LINE);
+            line.map_err(|error| Failure::Input(format!("standard input: {error}")))
+        };
+        let Some(role) = lines()? else { return Ok(()) };
         let role = serde_json::from_str(&role).map_err(|e| Failure::Input(e.to_string()))?;
-        let mut next = || lines.next();
+        let mut next = || match lines() {
+            Ok(line) => line,
+            // The threads of servers do not end, so the process exits here: wrong input.
+            Err(failure) => {
+                failure.report();
+                std::process::exit(2)
+            }
+        };
         let done = match role {
             Role::Server(spec) => serve(&spec, &mut next),
             Role::Client(spec, server) => measure(&spec, server, &mut next),

@@ -1,13 +1,14 @@
 //! Servers for measurements between two machines.
 
 use std::env;
-use std::io::{self, BufRead, BufReader, Read, Write};
+use std::io::{self, BufRead, BufReader, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::process::{Command, Stdio};
 use std::thread;
 
 use super::contest::END;
 use super::spec::{Role, Spec};
+use crate::agent::{MAX_LINE, read_line};
 use crate::failure::Failure;
 use crate::output::print;
 
@@ -30,16 +31,12 @@ pub fn serve(bind: SocketAddr, key: &str) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Maximum number of bytes in a peer's first line. deviation: no source; a role takes a few hundred.
-const MAX_LINE: u64 = 64 << 10;
-
 /// Forwards lines between a stream and a server process until the stream ends.
 fn relay(stream: TcpStream, key: &str) -> io::Result<()> {
     stream.set_nodelay(true)?;
     let here = stream.local_addr()?.ip();
     let mut lines = BufReader::new(stream.try_clone()?);
-    let mut first = String::new();
-    lines.by_ref().take(MAX_LINE).read_line(&mut first)?;
+    let first = read_line(&mut lines, MAX_LINE)?.unwrap_or_default();
     let Ok(Role::Server(spec)) = serde_json::from_str(&first) else {
         return Err(io::Error::other("this is no `apus bench udp --peer` of this version"));
     };
@@ -56,14 +53,24 @@ fn relay(stream: TcpStream, key: &str) -> io::Result<()> {
         let _ = answers.shutdown(std::net::Shutdown::Both);
     });
     writeln!(input, "{}", serde_json::to_string(&role)?)?;
-    // Either end may close first. The data is copied in pieces, so long lines need no memory.
-    let mut piece = [0; 4096];
-    while let Ok(length @ 1..) = lines.read(&mut piece) {
-        if input.write_all(&piece[..length]).is_err() {
-            break;
-        }
-    }
+    // Either end may close first.
+    let forwarded = forward(&mut lines, &mut input);
     drop(input);
     let _ = answering.join();
-    child.wait().map(drop)
+    child.wait()?;
+    forwarded
+}
+
+/// Forwards lines until one of the two ends closes.
+///
+/// # Errors
+/// If a line is too long or not text.
+fn forward(lines: &mut impl BufRead, input: &mut impl Write) -> io::Result<()> {
+    loop {
+        match read_line(lines, MAX_LINE) {
+            Ok(Some(line)) if input.write_all(line.as_bytes()).is_ok() => {}
+            Err(error) if error.kind() == io::ErrorKind::InvalidData => return Err(error),
+            Ok(_) | Err(_) => return Ok(()),
+        }
+    }
 }

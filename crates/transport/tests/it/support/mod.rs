@@ -12,6 +12,15 @@ use apus_transport::{
 };
 use apus_units::{FlowId, Span, Time};
 use apus_wire::{Body, Header, RejectReason, Segment, SegmentKind, Trimmed};
+use proptest::prelude::ProptestConfig;
+
+/// Returns the settings of a property test with this number of cases, unless `PROPTEST_CASES` states
+/// another one (`tools/check-arithmetic`).
+pub fn config(cases: u32) -> ProptestConfig {
+    let given = ProptestConfig::default();
+    let cases = if std::env::var_os("PROPTEST_CASES").is_some() { given.cases } else { cases };
+    ProptestConfig { failure_persistence: None, cases, ..given }
+}
 
 /// SplitMix64: every run is a function of its seed.
 pub struct Random(pub u64);

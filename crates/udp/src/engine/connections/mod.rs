@@ -2,12 +2,14 @@
 //!
 //! The modules `open` (handshakes), `probes` (probes of paths), `drain` (end of all connections), `report` (metrics),
 //! `spread` (source ports) and `record` (qlog) add methods to [`Connections`]. The others have types of their own:
-//! `path` the search for the MTU of a path, `ports` the source ports of a connection, `reach` the probes of an address
-//! that does not answer, `siblings` the other engines of the host, and `uses` the quotas of peers.
+//! `path` the search for the MTU of a path, `peer_flows` the flows by the peer's numbers, `ports` the source ports of a
+//! connection, `reach` the probes of an address that does not answer, `siblings` the other engines of the host, and `uses`
+//! the quotas of peers.
 
 mod drain;
 mod open;
 mod path;
+mod peer_flows;
 mod ports;
 mod probes;
 mod reach;
@@ -45,6 +47,9 @@ use crate::spreading::OnePort;
 use drain::{DrainState, Draining};
 use open::Requested;
 use path::PathSearch;
+#[cfg(test)]
+pub(super) use peer_flows::COMPARED;
+use peer_flows::PeerFlows;
 use ports::Ports;
 pub(super) use probes::Probe;
 use reach::{NOTE_INTERVAL, ReachProbes};
@@ -63,6 +68,8 @@ struct Connection {
     flows: Vec<FlowId>,
     /// The traffic class of each flow.
     classes: Vec<u8>,
+    /// The flows by the peer's numbers, once it is connected.
+    peer_flows: PeerFlows,
     /// Source ports of this side, if this side or the peer uses several.
     ports: Option<Box<Ports>>,
     /// Reason why this side sends from one source port, as far as the offers of both hosts determine it.
@@ -265,6 +272,12 @@ impl Connections {
         Some(Caller { connection: who.connection, key: who.key })
     }
 
+    /// Returns the flow of a connected session that has this number at the peer.
+    pub(super) fn flow_at_peer(&self, session: SessionId, theirs: FlowId) -> Option<FlowId> {
+        let connection = self.get(session)?;
+        connection.flows.get(connection.peer_flows.index_of(theirs)?).copied()
+    }
+
     /// Returns the flows of a session; empty if the session has ended.
     pub(super) fn flows(&self, session: SessionId) -> &[FlowId] {
         self.get(session).map_or(&[], |connection| &connection.flows)
@@ -321,6 +334,7 @@ impl Connections {
             mtu,
             flows: flows.ids,
             classes: flows.classes,
+            peer_flows: PeerFlows::default(),
             ports: None,
             one_port: None,
             stage,

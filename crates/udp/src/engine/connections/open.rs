@@ -6,6 +6,7 @@ use apus_cc::FlowInfo;
 use apus_units::{FlowId, Time};
 
 use super::path::{PathSearch, first_mtu, full_packets};
+use super::peer_flows::PeerFlows;
 use super::probes::path_mtu;
 use super::reach::ReachProbes;
 use super::siblings::Question;
@@ -311,6 +312,7 @@ impl Connections {
         for (&flow, &theirs) in connection.flows.iter().zip(&hello.flows) {
             ops.endpoint.set_peer(flow, theirs);
         }
+        connection.peer_flows = PeerFlows::new(&hello.flows);
         self.spread(now, session, hello.ports.as_ref(), &mut ops.endpoint);
         let Some(connection) = self.get(session) else { return };
         let peer = connection.peer.address;

@@ -9,6 +9,9 @@ use crate::config::wire_bytes_of;
 
 /// Length in bytes of a packet that every path carries. Source: RFC 8899 §5.1.2, BASE_PLPMTU for IPv6.
 pub(super) const BASE: u32 = 1280;
+/// Minimum length in bytes of packets over IPv4: to which the kernel shortens a path at most, by default. Source: Linux,
+/// ip-sysctl, `net.ipv4.route.min_pmtu`: 512 bytes and two headers of 20.
+pub(super) const LEAST: u32 = 552;
 /// Maximum number of unanswered probes of one length; after them, the length counts as too long. Source: RFC 8899
 /// §5.1.2, MAX_PROBES.
 const MAX_PROBES: u32 = 3;
@@ -202,6 +205,20 @@ mod tests {
         }
     }
 
+    /// Forged ICMP messages shorten packets over IPv4 to 552 bytes. Ops of 256 bytes are then still one packet.
+    #[test]
+    fn packets_of_552_bytes_carry_whole_words_and_ops_of_256_bytes() {
+        let mut config =
+            Config::new(([127, 0, 0, 1], 0).into(), KeyRing::insecure()).expect("valid");
+        for algorithm in config.registry.algorithms() {
+            config.set_algorithm(Some(algorithm.name), &[]).expect("defaults");
+            let headers = crate::config::header_bytes(&config.algorithm, 24);
+            let payload = full_packets(LEAST, headers).payload.get() as u32;
+            assert!(payload >= 256 && payload.is_multiple_of(8), "{}: {payload}", algorithm.name);
+            assert!(payload + headers <= LEAST, "{}: {payload} and {headers}", algorithm.name);
+        }
+    }
+
     const WAIT: Span = Span::from_ms(100);
 
     /// Searches on a path that carries `takes` bytes. Returns the result and the number of probes.
@@ -265,7 +282,7 @@ mod tests {
     #[test]
     fn the_kernel_is_asked_again_after_ten_minutes() {
         let mut now = Time::ZERO;
-        for (kernel, least) in [(1500, 1500), (1280, 1280), (576, 576)] {
+        for (kernel, least) in [(1500, 1500), (1280, 1280), (552, 552)] {
             let mut path = PathSearch::new(now, kernel, 9000);
             assert_eq!(search(&mut path, &mut now, 9000).0, least);
             let asked = now + RAISE_AFTER;

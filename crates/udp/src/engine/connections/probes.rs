@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use apus_units::{Span, Time};
 
-use super::path::{BASE, Step, size_change};
+use super::path::{BASE, LEAST, Step, size_change};
 use super::ports::{BETWEEN_JOINS, JOINS_AT_ONCE, by_port};
 use super::{Connection, Connections, Stage};
 use crate::config::{Config, header_bytes};
@@ -185,10 +185,12 @@ impl Connection {
     }
 }
 
-/// Returns the kernel's value of the maximum length of an IP packet from this side to `peer`.
+/// Returns the kernel's value of the maximum length of an IP packet from this side to `peer`. Anyone can forge the ICMP
+/// messages from which the kernel learns it, so the value has a minimum.
 pub(super) fn path_mtu<N: Network>(config: &Config, peer: SocketAddr, network: &N) -> u32 {
     // If the kernel does not know the path, assume the minimum that IPv6 requires of every link.
-    network.path_mtu(peer).unwrap_or(BASE).clamp(576, config.max_mtu)
+    let least = if peer.is_ipv6() { BASE } else { LEAST };
+    network.path_mtu(peer).unwrap_or(BASE).clamp(least, config.max_mtu)
 }
 
 /// A probe of a path, a port request, or the answer to one of them.
@@ -201,4 +203,35 @@ pub(in crate::engine) struct Probe {
     pub(in crate::engine) joins: bool,
     /// Length of the UDP payload in bytes.
     pub(in crate::engine) length: usize,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::engine::virtual_network::VirtualNetwork;
+    use crate::session::KeyRing;
+
+    /// The kernel refuses packets that are longer than its MTU, so the minimum must not exceed what the kernel can state:
+    /// 552 bytes over IPv4 by default, and 1280 over IPv6 (RFC 8201 §4).
+    #[test]
+    fn a_forged_mtu_is_552_bytes_at_least_over_ipv4_and_1280_over_ipv6() {
+        let at = |text: &str| text.parse::<SocketAddr>().expect("an address");
+        let network = VirtualNetwork::new(at("10.0.0.1:7000"), &[]);
+        let config = Config::new(network.local, KeyRing::insecure()).expect("valid");
+        let known = |peer: &str, kernel| {
+            network.mtu.set(kernel);
+            path_mtu(&config, at(peer), &network)
+        };
+        for (kernel, v4, v6) in [
+            (Some(68), 552, 1280),
+            (Some(552), 552, 1280),
+            (Some(576), 576, 1280),
+            (Some(1500), 1500, 1500),
+            (Some(65_535), config.max_mtu, config.max_mtu),
+            (None, 1280, 1280),
+        ] {
+            let found = [known("10.0.0.2:7000", kernel), known("[2001:db8::2]:7000", kernel)];
+            assert_eq!(found, [v4, v6], "{kernel:?}");
+        }
+    }
 }

@@ -7,7 +7,7 @@ mod world;
 use std::sync::atomic::Ordering;
 
 use apus_units::{FlowId, OpId, PacketNumber};
-use apus_wire::{Body, Header, Segment, SegmentKind};
+use apus_wire::{Body, Header, SIGNAL_BYTES, Segment, SegmentKind, Signal};
 
 use flood::Flood;
 use greedy::Greedy;
@@ -45,6 +45,9 @@ enum Abuse {
     Forged,
     /// Repeated packets of its own.
     Replayed,
+    /// Forged signals of a switch from the address of a connection with as many flows as a connection may have. They need
+    /// no key. They name the last flow, and a packet that is not in flight.
+    Signals,
     /// Valid packets of ops on a region that is not its own, without congestion control.
     Refused,
     /// As `Refused`, with messages that no application receives.
@@ -74,6 +77,15 @@ fn packet(abuse: Abuse, number: u64, region: RegionKey) -> Header {
     Header { flow: FlowId::new(0), seq: PacketNumber::new(number), body }
 }
 
+/// Returns a forged signal for the flow with this number at the receiver of its packets.
+fn signal(flow: u32) -> Vec<u8> {
+    let body = Body::Signal(Signal { queue: 1 << 20, link_rate: 6, sent: 1 });
+    let header = Header { flow: FlowId::new(flow), seq: PacketNumber::new(1 << 20), body };
+    let mut bytes = vec![0; SIGNAL_BYTES];
+    assert_eq!(apus_wire::seal(&header, &[], &mut bytes), Ok(SIGNAL_BYTES));
+    bytes
+}
+
 impl Abuse {
     /// Valid packets that break the rules of the transport.
     const VALID: [Self; 5] =
@@ -101,7 +113,8 @@ impl Abuse {
             }
             Self::Hellos | Self::Forged => 100_000.0,
             Self::Noise | Self::UnknownKey | Self::Replayed => 400_000.0,
-            Self::Refused
+            Self::Signals
+            | Self::Refused
             | Self::Messages
             | Self::Atomics
             | Self::Reads
@@ -117,7 +130,8 @@ struct Outcome {
     /// Writes of the honest peers that were completed in 60 ms.
     done: u64,
     /// Work for the abuser in 120 ms: refusals that it has received, messages that wait, atomic ops executed, reads answered,
-    /// keys replaced for answers, handshakes computed, or acknowledgements sent.
+    /// keys replaced for answers, handshakes computed, acknowledgements sent, or runs of flow numbers compared with those of
+    /// signals.
     served: u64,
 }
 
@@ -135,7 +149,8 @@ fn outcome_after(warm_up: Span, abuse: Abuse, rate: f64) -> Outcome {
     let closed = world.machines[0].register_for(vec![0; 64], Access::ALL, closed).expect("room");
     let honest: Vec<Connection> = (1..=HONEST).map(|n| world.connect(n)).collect();
     let abuser = HONEST + 1;
-    let own = world.connect(abuser);
+    let flows = if abuse == Abuse::Signals { settings(0).max_flows as usize } else { 1 };
+    let own = world.connect_by(abuser, flows);
     let accepted: Vec<Connection> = std::iter::from_fn(|| world.machines[0].try_accept()).collect();
     assert_eq!(accepted.len(), HONEST + 1);
     let (sender, ends) = async_channel::unbounded();
@@ -186,6 +201,7 @@ fn outcome_after(warm_up: Span, abuse: Abuse, rate: f64) -> Outcome {
                     bytes[last] ^= 1;
                     bytes
                 }
+                Abuse::Signals => signal(flows as u32 - 1),
                 Abuse::Hellos => sample
                     .get_or_insert_with(|| {
                         let fresh = Machine::start(&settings(abuser), [99; 32], world.now);
@@ -229,6 +245,7 @@ fn outcome_after(warm_up: Span, abuse: Abuse, rate: f64) -> Outcome {
         (Abuse::Reads, Some(greedy)) => greedy.answered / READ,
         (Abuse::Members | Abuse::Holders | Abuse::Unlisted, _) => world.handshakes,
         (Abuse::NewKeys, _) => world.machines[0].engines[0].sessions().counters().key_changes,
+        (Abuse::Signals, _) => world.compared,
         _ => number,
     };
     drop((accepted, own));
@@ -248,6 +265,8 @@ impl Outcome {
             Abuse::NewKeys => 1_000,
             // A burst of four refused handshakes at each of four addresses: each counts 16 times.
             Abuse::Members => 16,
+            // Nearly all signals of 120 ms have reached the search for their flow.
+            Abuse::Signals => 29_000,
             _ => 0,
         };
         assert!(self.served >= least, "{abuse:?}: {self:?}");
@@ -272,6 +291,7 @@ fn no_abuse_costs_other_peers_a_tenth_of_their_goodput() {
         Abuse::Members,
         Abuse::Forged,
         Abuse::Replayed,
+        Abuse::Signals,
         Abuse::NewKeys,
     ];
     let mut costs = Vec::new();

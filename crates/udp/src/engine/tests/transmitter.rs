@@ -89,6 +89,26 @@ fn a_burst_that_is_refused_for_its_length_shortens_packets() {
     message.try_recv().expect("ended").expect("delivered");
 }
 
+/// The kernel believes a forged ICMP message down to 552 bytes, and refuses longer packets. The first packets are lost; the
+/// others leave with 552 bytes, and the op ends.
+#[test]
+fn ops_end_though_the_kernel_refuses_packets_of_more_than_552_bytes() {
+    let (mut pair, message) = pair_with_message();
+    let network = &pair.hosts[0].engine.network;
+    network.mtu.set(Some(552));
+    network.longest.set(552 - 28);
+    step(&mut pair);
+    assert!(failures(&pair) > 0, "packets of 1280 bytes were refused");
+    pair.run(Span::from_secs(61)); // the timeout of the packets that were lost
+    message.try_recv().expect("ended").expect("delivered");
+    let _again = submit(&pair.client, OpKind::Message, Buffers::Payload(bytes(20_000).into()));
+    step(&mut pair);
+    let sent = pair.hosts[0].engine.network.sent.borrow();
+    let lengths = sent.iter().flat_map(|burst| &burst.datagrams).map(Vec::len);
+    let longest = lengths.max().expect("datagrams");
+    assert!((552 - 28 - 64..=552 - 28).contains(&longest), "{longest}");
+}
+
 #[test]
 fn a_record_has_the_mtu_of_a_path_that_became_smaller() {
     let (mut pair, _message) = pair_with_message();

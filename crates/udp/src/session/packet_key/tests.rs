@@ -12,7 +12,8 @@ pub(in crate::session) fn hex<const N: usize>(digits: &str) -> [u8; N] {
 #[test]
 fn gcm_specification_test_case_16() {
     let key = hex("feffe9928665731c6d6a8f9467308308feffe9928665731c6d6a8f9467308308");
-    let key = PacketKey::aes_256_gcm(&key, Zeroizing::new(hex("cafebabefacedbaddecaf888")));
+    let iv = Zeroizing::new(hex("cafebabefacedbaddecaf888"));
+    let key = PacketKey::Aes256Gcm(Aes256Gcm { key: aes_256_gcm(&key), iv });
     let readable = hex::<20>("feedfacedeadbeeffeedfacedeadbeefabaddad2");
     let plain: [u8; 60] = hex(concat!(
         "d9313225f88406e5a55909c5aff5269a86a7a9531534f7da2e4c303d8a318a72",

@@ -5,7 +5,8 @@ use super::super::tests::{gives, hex};
 use super::*;
 
 fn aegis(short: [u8; 16], long: [u8; 16], iv: [u8; 16]) -> PacketKey {
-    PacketKey::aegis_128x(Zeroizing::new(short), Zeroizing::new(long), Zeroizing::new(iv))
+    let [short, long, iv] = [short, long, iv].map(Zeroizing::new);
+    PacketKey::Aegis128X(Aegis128X { short, long, iv })
 }
 
 /// RFC 10032, App. A, AEGIS-128L, test vectors 1 to 5, with tags of 128 bits.
