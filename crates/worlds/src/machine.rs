@@ -274,9 +274,7 @@ impl Machine {
         let host = VirtualHost::start(&config, seed, self.clock.at(now));
         let host = host.map_err(|error| error.to_string())?;
         self.bomb = Arc::default();
-        let kinds =
-            [(Access::ALL, grant), (Access::READ, None), (Access::ALL, None), (Access::ALL, None)];
-        let register = |(bytes, (access, grant)): (Vec<u8>, (Access, Option<Grant>))| {
+        let register = |bytes, access, grant| {
             let shrinks = access == Access::READ;
             let memory = Bytes { bytes, bomb: Arc::clone(&self.bomb), shrinks };
             let region = match grant {
@@ -285,13 +283,15 @@ impl Machine {
             };
             region.map_err(|error| format!("a region cannot be registered: {error}"))
         };
-        let mut of_kinds = ledger.contents(self.of()).into_iter().zip(kinds);
-        let mut next =
-            || of_kinds.next().map_or_else(|| Err("too few regions".to_owned()), register);
-        let (slots, pattern, words, secret) = (next()?, next()?, next()?, next()?);
-        let own = vec![0; OWN_BYTES as usize];
-        let own = plan.insider().map(|_| register((own, (Access::ALL, None)))).transpose()?;
-        let regions = Regions { slots, pattern, words, secret, own };
+        let [slots, pattern, words, secret] = ledger.contents(self.of());
+        let own = || register(vec![0; OWN_BYTES as usize], Access::ALL, None);
+        let regions = Regions {
+            slots: register(slots, Access::ALL, grant)?,
+            pattern: register(pattern, Access::READ, None)?,
+            words: register(words, Access::ALL, None)?,
+            secret: register(secret, Access::ALL, None)?,
+            own: plan.insider().map(|_| own()).transpose()?,
+        };
         self.keys = Some(Keys {
             of: self.of(),
             slots: regions.slots.key(),

@@ -195,8 +195,8 @@ mod tests {
         });
     }
 
-    /// A copy of the steps of `Shared::submitted` and `Shared::flush` of a driven engine: a thread posts its command, and whoever holds
-    /// the lock of the engine processes the commands of all.
+    /// Imitates `Shared::submitted` and `Shared::flush` of a driven engine: a thread posts its command, and the thread that
+    /// holds the lock of the engine processes the commands of all threads.
     #[test]
     fn no_command_is_forgotten() {
         let mut model = loom::model::Builder::new();
