@@ -121,8 +121,8 @@ class OwnAlgorithm(Algorithm, ABC):
         """Return the retransmission timeout.
 
         If a class does not define this method, the timeout follows from the smoothed RTT and the
-        parameters `rto_gain`, `rto_multiplier`, `min_rto` and `initial_rto`, which every algorithm
-        in Python has.
+        parameters `rto_gain`, `rto_multiplier`, `min_rto`, `max_rto` and `initial_rto`, which every
+        algorithm in Python has.
         """
         raise NotImplementedError
 

@@ -77,6 +77,7 @@ class Swift(Algorithm):
         rto_multiplier: float | None = None,
         min_rto: Time | None = None,
         initial_rto: Time | None = None,
+        max_rto: Time | None = None,
     ) -> None:
         """Set the parameters that are given.
 
@@ -140,6 +141,8 @@ class Swift(Algorithm):
                 in falcon: 250us.
             initial_rto: retransmission timeout before the first RTT sample (time, above 0). Default
                 in paper: 1ms. Default in falcon: 250us.
+            max_rto: longest retransmission timeout that follows from the RTT; pacing below one
+                packet adds its delay (time, above 0). Default: 1s.
         """
         super().__init__(
             "Swift",
@@ -175,6 +178,7 @@ class Swift(Algorithm):
                 "rto_multiplier": rto_multiplier,
                 "min_rto": min_rto,
                 "initial_rto": initial_rto,
+                "max_rto": max_rto,
             },
         )
 
@@ -201,6 +205,7 @@ class Dctcp(Algorithm):
         rto_multiplier: float | None = None,
         min_rto: Time | None = None,
         initial_rto: Time | None = None,
+        max_rto: Time | None = None,
     ) -> None:
         """Set the parameters that are given.
 
@@ -227,6 +232,8 @@ class Dctcp(Algorithm):
             min_rto: shortest retransmission timeout (time, above 0). Default: 1ms.
             initial_rto: retransmission timeout before the first RTT sample (time, above 0).
                 Default: 1ms.
+            max_rto: longest retransmission timeout that follows from the RTT; pacing below one
+                packet adds its delay (time, above 0). Default: 1s.
         """
         super().__init__(
             "Dctcp",
@@ -244,6 +251,7 @@ class Dctcp(Algorithm):
                 "rto_multiplier": rto_multiplier,
                 "min_rto": min_rto,
                 "initial_rto": initial_rto,
+                "max_rto": max_rto,
             },
         )
 
@@ -292,6 +300,7 @@ class Bolt(Algorithm):
         rto_multiplier: float | None = None,
         min_rto: Time | None = None,
         initial_rto: Time | None = None,
+        max_rto: Time | None = None,
     ) -> None:
         """Set the parameters that are given.
 
@@ -365,6 +374,8 @@ class Bolt(Algorithm):
             min_rto: shortest retransmission timeout (time, above 0). Default: 1ms.
             initial_rto: retransmission timeout before the first RTT sample (time, above 0).
                 Default: 1ms.
+            max_rto: longest retransmission timeout that follows from the RTT; pacing below one
+                packet adds its delay (time, above 0). Default: 1s.
         """
         super().__init__(
             "Bolt",
@@ -403,6 +414,7 @@ class Bolt(Algorithm):
                 "rto_multiplier": rto_multiplier,
                 "min_rto": min_rto,
                 "initial_rto": initial_rto,
+                "max_rto": max_rto,
             },
         )
 
@@ -429,6 +441,7 @@ class Hpcc(Algorithm):
         rto_multiplier: float | None = None,
         min_rto: Time | None = None,
         initial_rto: Time | None = None,
+        max_rto: Time | None = None,
     ) -> None:
         """Set the parameters that are given.
 
@@ -453,6 +466,8 @@ class Hpcc(Algorithm):
             min_rto: shortest retransmission timeout (time, above 0). Default: 1ms.
             initial_rto: retransmission timeout before the first RTT sample (time, above 0).
                 Default: 1ms.
+            max_rto: longest retransmission timeout that follows from the RTT; pacing below one
+                packet adds its delay (time, above 0). Default: 1s.
         """
         super().__init__(
             "Hpcc",
@@ -469,6 +484,7 @@ class Hpcc(Algorithm):
                 "rto_multiplier": rto_multiplier,
                 "min_rto": min_rto,
                 "initial_rto": initial_rto,
+                "max_rto": max_rto,
             },
         )
 
@@ -505,6 +521,7 @@ class ExpressPass(Algorithm):
         rto_multiplier: float | None = None,
         min_rto: Time | None = None,
         initial_rto: Time | None = None,
+        max_rto: Time | None = None,
     ) -> None:
         """Set the parameters that are given.
 
@@ -557,6 +574,8 @@ class ExpressPass(Algorithm):
             min_rto: shortest retransmission timeout (time, above 0). Default: 100ms.
             initial_rto: retransmission timeout before the first RTT sample (time, above 0).
                 Default: 100ms.
+            max_rto: longest retransmission timeout that follows from the RTT; pacing below one
+                packet adds its delay (time, above 0). Default: 1s.
         """
         super().__init__(
             "ExpressPass",
@@ -583,6 +602,7 @@ class ExpressPass(Algorithm):
                 "rto_multiplier": rto_multiplier,
                 "min_rto": min_rto,
                 "initial_rto": initial_rto,
+                "max_rto": max_rto,
             },
         )
 
@@ -609,6 +629,7 @@ class Cubic(Algorithm):
         rto_multiplier: float | None = None,
         min_rto: Time | None = None,
         initial_rto: Time | None = None,
+        max_rto: Time | None = None,
     ) -> None:
         """Set the parameters that are given.
 
@@ -630,6 +651,8 @@ class Cubic(Algorithm):
             min_rto: shortest retransmission timeout (time, above 0). Default: 1ms.
             initial_rto: retransmission timeout before the first RTT sample (time, above 0).
                 Default: 1ms.
+            max_rto: longest retransmission timeout that follows from the RTT; pacing below one
+                packet adds its delay (time, above 0). Default: 1s.
         """
         super().__init__(
             "Cubic",
@@ -647,6 +670,7 @@ class Cubic(Algorithm):
                 "rto_multiplier": rto_multiplier,
                 "min_rto": min_rto,
                 "initial_rto": initial_rto,
+                "max_rto": max_rto,
             },
         )
 
@@ -679,6 +703,7 @@ class Timely(Algorithm):
         rto_multiplier: float | None = None,
         min_rto: Time | None = None,
         initial_rto: Time | None = None,
+        max_rto: Time | None = None,
     ) -> None:
         """Set the parameters that are given.
 
@@ -713,6 +738,8 @@ class Timely(Algorithm):
             min_rto: shortest retransmission timeout (time, above 0). Default: 1ms.
             initial_rto: retransmission timeout before the first RTT sample (time, above 0).
                 Default: 1ms.
+            max_rto: longest retransmission timeout that follows from the RTT; pacing below one
+                packet adds its delay (time, above 0). Default: 1s.
         """
         super().__init__(
             "Timely",
@@ -735,6 +762,7 @@ class Timely(Algorithm):
                 "rto_multiplier": rto_multiplier,
                 "min_rto": min_rto,
                 "initial_rto": initial_rto,
+                "max_rto": max_rto,
             },
         )
 
@@ -762,6 +790,7 @@ class Dx(Algorithm):
         rto_multiplier: float | None = None,
         min_rto: Time | None = None,
         initial_rto: Time | None = None,
+        max_rto: Time | None = None,
     ) -> None:
         """Set the parameters that are given.
 
@@ -783,6 +812,8 @@ class Dx(Algorithm):
             min_rto: shortest retransmission timeout (time, above 0). Default: 1ms.
             initial_rto: retransmission timeout before the first RTT sample (time, above 0).
                 Default: 1ms.
+            max_rto: longest retransmission timeout that follows from the RTT; pacing below one
+                packet adds its delay (time, above 0). Default: 1s.
         """
         super().__init__(
             "Dx",
@@ -800,6 +831,7 @@ class Dx(Algorithm):
                 "rto_multiplier": rto_multiplier,
                 "min_rto": min_rto,
                 "initial_rto": initial_rto,
+                "max_rto": max_rto,
             },
         )
 
@@ -832,6 +864,7 @@ class Dcqcn(Algorithm):
         rto_multiplier: float | None = None,
         min_rto: Time | None = None,
         initial_rto: Time | None = None,
+        max_rto: Time | None = None,
     ) -> None:
         """Set the parameters that are given.
 
@@ -867,6 +900,8 @@ class Dcqcn(Algorithm):
             min_rto: shortest retransmission timeout (time, above 0). Default: 1ms.
             initial_rto: retransmission timeout before the first RTT sample (time, above 0).
                 Default: 1ms.
+            max_rto: longest retransmission timeout that follows from the RTT; pacing below one
+                packet adds its delay (time, above 0). Default: 1s.
         """
         super().__init__(
             "Dcqcn",
@@ -890,6 +925,7 @@ class Dcqcn(Algorithm):
                 "rto_multiplier": rto_multiplier,
                 "min_rto": min_rto,
                 "initial_rto": initial_rto,
+                "max_rto": max_rto,
             },
         )
 
@@ -915,6 +951,7 @@ class Rcp(Algorithm):
         rto_multiplier: float | None = None,
         min_rto: Time | None = None,
         initial_rto: Time | None = None,
+        max_rto: Time | None = None,
     ) -> None:
         """Set the parameters that are given.
 
@@ -935,6 +972,8 @@ class Rcp(Algorithm):
             min_rto: shortest retransmission timeout (time, above 0). Default: 1ms.
             initial_rto: retransmission timeout before the first RTT sample (time, above 0).
                 Default: 1ms.
+            max_rto: longest retransmission timeout that follows from the RTT; pacing below one
+                packet adds its delay (time, above 0). Default: 1s.
         """
         super().__init__(
             "Rcp",
@@ -951,6 +990,7 @@ class Rcp(Algorithm):
                 "rto_multiplier": rto_multiplier,
                 "min_rto": min_rto,
                 "initial_rto": initial_rto,
+                "max_rto": max_rto,
             },
         )
 
@@ -984,6 +1024,7 @@ class Hull(Algorithm):
         rto_multiplier: float | None = None,
         min_rto: Time | None = None,
         initial_rto: Time | None = None,
+        max_rto: Time | None = None,
     ) -> None:
         """Set the parameters that are given.
 
@@ -1019,6 +1060,8 @@ class Hull(Algorithm):
             min_rto: shortest retransmission timeout (time, above 0). Default: 1ms.
             initial_rto: retransmission timeout before the first RTT sample (time, above 0).
                 Default: 1ms.
+            max_rto: longest retransmission timeout that follows from the RTT; pacing below one
+                packet adds its delay (time, above 0). Default: 1s.
         """
         super().__init__(
             "Hull",
@@ -1043,6 +1086,7 @@ class Hull(Algorithm):
                 "rto_multiplier": rto_multiplier,
                 "min_rto": min_rto,
                 "initial_rto": initial_rto,
+                "max_rto": max_rto,
             },
         )
 
@@ -1073,6 +1117,7 @@ class Notified(Algorithm):
         rto_multiplier: float | None = None,
         min_rto: Time | None = None,
         initial_rto: Time | None = None,
+        max_rto: Time | None = None,
     ) -> None:
         """Set the parameters that are given.
 
@@ -1102,6 +1147,8 @@ class Notified(Algorithm):
             min_rto: shortest retransmission timeout (time, above 0). Default: 1ms.
             initial_rto: retransmission timeout before the first RTT sample (time, above 0).
                 Default: 1ms.
+            max_rto: longest retransmission timeout that follows from the RTT; pacing below one
+                packet adds its delay (time, above 0). Default: 1s.
         """
         super().__init__(
             "Notified",
@@ -1122,6 +1169,7 @@ class Notified(Algorithm):
                 "rto_multiplier": rto_multiplier,
                 "min_rto": min_rto,
                 "initial_rto": initial_rto,
+                "max_rto": max_rto,
             },
         )
 
@@ -1401,6 +1449,7 @@ class Constant(Algorithm):
         rto_multiplier: float | None = None,
         min_rto: Time | None = None,
         initial_rto: Time | None = None,
+        max_rto: Time | None = None,
     ) -> None:
         """Set the parameters that are given.
 
@@ -1417,6 +1466,8 @@ class Constant(Algorithm):
             min_rto: shortest retransmission timeout (time, above 0). Default: 1ms.
             initial_rto: retransmission timeout before the first RTT sample (time, above 0).
                 Default: 1ms.
+            max_rto: longest retransmission timeout that follows from the RTT; pacing below one
+                packet adds its delay (time, above 0). Default: 1s.
         """
         super().__init__(
             "Constant",
@@ -1430,5 +1481,6 @@ class Constant(Algorithm):
                 "rto_multiplier": rto_multiplier,
                 "min_rto": min_rto,
                 "initial_rto": initial_rto,
+                "max_rto": max_rto,
             },
         )

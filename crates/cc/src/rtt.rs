@@ -7,8 +7,8 @@ use crate::settings::{
 };
 use crate::{StateError, StateField, StateOverride, TimeoutEvent};
 
-/// Rule by which the retransmission timeout follows from the RTT: `max(minimum, multiplier * smoothed)`. An
-/// EWMA smooths the end-to-end RTT (Swift §3.6). The rule has no variance term, as in the published Falcon
+/// Rule by which the retransmission timeout follows from the RTT: `multiplier * smoothed`, within `minimum`
+/// and `maximum`. An EWMA smooths the end-to-end RTT (Swift §3.6). The rule has no variance term, as in the published Falcon
 /// simulator and unlike RFC 6298 §2: the paper names only the average.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct RtoRule {
@@ -18,19 +18,22 @@ pub struct RtoRule {
     pub multiplier: f64,
     /// The shortest timeout.
     pub minimum: Span,
+    /// The longest timeout that follows from an RTT, without the time for pacing.
+    pub maximum: Span,
     /// The timeout before any RTT sample.
     pub initial: Span,
 }
 
 impl RtoRule {
-    /// Returns the rule in `settings`, from the parameters `rto_gain`, `rto_multiplier`, `min_rto` and
-    /// `initial_rto`.
+    /// Returns the rule in `settings`, from the parameters `rto_gain`, `rto_multiplier`, `min_rto`,
+    /// `max_rto` and `initial_rto`.
     #[must_use]
     pub fn from_settings(settings: &Settings) -> Self {
         Self {
             gain: settings.number("rto_gain"),
             multiplier: settings.number("rto_multiplier"),
             minimum: settings.time("min_rto"),
+            maximum: settings.time("max_rto"),
             initial: settings.time("initial_rto"),
         }
     }
@@ -45,6 +48,7 @@ impl RtoRule {
         let multiplies = self.multiplier >= 1.0 && self.multiplier.is_finite();
         require(multiplies, "rto_multiplier", "at least 1", self.multiplier)?;
         require(!self.minimum.is_zero(), "min_rto", "longer than 0", self.minimum)?;
+        require(self.maximum >= self.minimum, "max_rto", "at least min_rto", self.maximum)?;
         require(!self.initial.is_zero(), "initial_rto", "longer than 0", self.initial)
     }
 }
@@ -61,10 +65,23 @@ pub const MIN_RTO: ParamInfo = time("min_rto", POSITIVE, "shortest retransmissio
 pub const INITIAL_RTO: ParamInfo =
     time("initial_rto", POSITIVE, "retransmission timeout before the first RTT sample");
 
+/// The parameter `max_rto`. While a peer pauses, the RTT of the packets in flight grows by the pause, and the
+/// timeouts that follow would last as long as the pause for many round trips.
+pub const MAX_RTO: ParamInfo = time(
+    "max_rto",
+    POSITIVE,
+    "longest retransmission timeout that follows from the RTT; pacing below one packet adds its delay",
+)
+.default(
+    "1s",
+    "deviation: the papers have no limit, and RFC 6298 §2.5 asks for 60 s or more; 1 s is the shortest that Linux \
+        accepts (TCP_RTO_MAX_MS), and far above the RTT of any datacenter",
+);
+
 /// Returns `true` if the parameter `name` is a retransmission timeout, which may be longer than other
 /// times.
 pub fn is_timeout(name: &str) -> bool {
-    name == MIN_RTO.name || name == INITIAL_RTO.name
+    [MIN_RTO.name, MAX_RTO.name, INITIAL_RTO.name].contains(&name)
 }
 
 /// The smoothed end-to-end RTT of one flow: 8 bytes; the rule is shared between flows.
@@ -109,7 +126,7 @@ impl RttEstimator {
         (!self.smoothed.is_nan()).then(|| Span::from_ps_f64(self.smoothed))
     }
 
-    /// Returns the retransmission timeout: `max(minimum, multiplier * smoothed + gap)`, or
+    /// Returns the retransmission timeout: `max(minimum, min(multiplier * smoothed, maximum) + gap)`, or
     /// `initial + gap` before the first sample. `gap` is the time that the algorithm adds for its
     /// pacing.
     #[inline]
@@ -118,7 +135,8 @@ impl RttEstimator {
         if self.smoothed.is_nan() {
             return rule.initial.saturating_add(gap);
         }
-        Span::from_ps_f64(self.smoothed * rule.multiplier).saturating_add(gap).max(rule.minimum)
+        let follows = Span::from_ps_f64(self.smoothed * rule.multiplier).min(rule.maximum);
+        follows.saturating_add(gap).max(rule.minimum)
     }
 }
 
@@ -178,8 +196,13 @@ mod tests {
     #[test]
     fn timeouts_double_up_to_64_times_the_initial_one() {
         let ms = Span::from_ms;
-        let rule =
-            RtoRule { gain: 0.1, multiplier: 2.0, minimum: Span::from_us(500), initial: ms(1) };
+        let rule = RtoRule {
+            gain: 0.1,
+            multiplier: 2.0,
+            minimum: Span::from_us(500),
+            maximum: ms(8000),
+            initial: ms(1),
+        };
         let mut backoff = Backoff::default();
         let timeout = TimeoutEvent::new(Time::ZERO);
         for (shortest, longer, longest) in [(2, 40, 4000), (4, 64, 4000), (8, 64, 4000)] {

@@ -55,6 +55,7 @@ const WITHOUT_EFFECT: [(&str, &str); 12] = [
     ("rto_multiplier", OWN_TIMEOUTS),
     ("min_rto", OWN_TIMEOUTS),
     ("initial_rto", OWN_TIMEOUTS),
+    ("max_rto", OWN_TIMEOUTS),
 ];
 
 /// Parameters of Swift in quinn, and the factory of its controllers.

@@ -95,6 +95,7 @@ impl Description {
             rtt::RTO_MULTIPLIER.default("2", as_swift),
             rtt::MIN_RTO.default("1ms", as_swift),
             rtt::INITIAL_RTO.default("1ms", as_swift),
+            rtt::MAX_RTO,
         ]);
         let info = AlgorithmInfo {
             name: keep(name),

@@ -110,6 +110,7 @@ pub(super) const TABLE: &[ParamInfo] = &[
     rtt::RTO_MULTIPLIER.default("2", "Bolt §3.1: as in Swift"),
     rtt::MIN_RTO.default("1ms", "Bolt §3.1: as in Swift"),
     rtt::INITIAL_RTO.default("1ms", "Bolt §3.1: as in Swift"),
+    rtt::MAX_RTO,
 ];
 
 /// The fallback's target delay per switch, which cannot be set (Swift's `paper` profile).

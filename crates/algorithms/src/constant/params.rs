@@ -23,6 +23,7 @@ pub(super) const TABLE: &[ParamInfo] = &[
     rtt::RTO_MULTIPLIER.default("2", "deviation: no paper; Swift's value, so that runs are comparable"),
     rtt::MIN_RTO.default("1ms", "deviation: no paper; Swift's value, so that runs are comparable"),
     rtt::INITIAL_RTO.default("1ms", "deviation: no paper; Swift's value, so that runs are comparable"),
+    rtt::MAX_RTO,
 ];
 
 /// Settings that a search for the best operating point varies.

@@ -34,6 +34,7 @@ pub(super) const TABLE: &[ParamInfo] = &[
     rtt::MIN_RTO
         .default("1ms", "deviation: RFC 6298 §2.4 says 1 s, far too long in a datacenter; DCTCP's value"),
     rtt::INITIAL_RTO.default("1ms", "deviation: RFC 6298 §2.1 says 1 s; here as min_rto"),
+    rtt::MAX_RTO,
 ];
 
 /// Settings that a search for the best operating point varies.

@@ -49,6 +49,7 @@ pub(super) const TABLE: &[ParamInfo] = &[
     rtt::RTO_MULTIPLIER.default("2", "deviation: DCQCN relies on PFC; Swift's value"),
     rtt::MIN_RTO.default("1ms", "deviation: DCQCN relies on PFC; Swift's value"),
     rtt::INITIAL_RTO.default("1ms", "deviation: DCQCN relies on PFC; Swift's value"),
+    rtt::MAX_RTO,
 ];
 
 /// The rate for which DCQCN §5 gives its thresholds.

@@ -48,6 +48,7 @@ pub(super) const TABLE: &[ParamInfo] = &[
         .default("1ms", "deviation: RFC 6298 §2.4 says 1 s, far too long in a datacenter; with 1 ms and a \
             buffer of 3.4 MB, GCN has the loss of Swift §5.3 (5.1 %)"),
     rtt::INITIAL_RTO.default("1ms", "deviation: RFC 6298 §2.1 says 1 s; here as min_rto"),
+    rtt::MAX_RTO,
 ];
 
 /// The rules for the parameters that depend on the network. The marking threshold belongs to the

@@ -34,6 +34,7 @@ pub(super) const TABLE: &[ParamInfo] = &[
     rtt::MIN_RTO.default("1ms", "deviation: DX runs in TCP; Swift's value, so that runs are comparable"),
     rtt::INITIAL_RTO
         .default("1ms", "deviation: DX runs in TCP; Swift's value, so that runs are comparable"),
+    rtt::MAX_RTO,
 ];
 
 /// The smallest headroom: the error of DX's measurements (§3).

@@ -90,6 +90,7 @@ pub(super) const TABLE: &[ParamInfo] = &[
         .default("100ms", "deviation: ExpressPass loses no data; this value is above the gap between credits, \
             which acknowledge data"),
     rtt::INITIAL_RTO.default("100ms", "deviation: the value of min_rto, for the same reason"),
+    rtt::MAX_RTO,
 ];
 
 /// The default of `request_timeout`.

@@ -38,6 +38,7 @@ pub(super) const TABLE: &[ParamInfo] = &[
     rtt::RTO_MULTIPLIER.default("2", "deviation: HPCC relies on PFC; Swift's value"),
     rtt::MIN_RTO.default("1ms", "deviation: HPCC relies on PFC; Swift's value"),
     rtt::INITIAL_RTO.default("1ms", "deviation: HPCC relies on PFC; Swift's value"),
+    rtt::MAX_RTO,
 ];
 
 /// Number of flows expected to share a link, in the rule for W_AI. deviation: the paper leaves N open; its 80 B

@@ -48,6 +48,7 @@ pub(super) const TABLE: &[ParamInfo] = &[
     rtt::RTO_MULTIPLIER.default("2", "deviation: DCTCP's value, so that runs are comparable"),
     rtt::MIN_RTO.default("1ms", "deviation: DCTCP's value, so that runs are comparable"),
     rtt::INITIAL_RTO.default("1ms", "deviation: DCTCP's value, so that runs are comparable"),
+    rtt::MAX_RTO,
 ];
 
 /// The rules for the parameters that depend on the network. `threshold_per_gbps` scales with each

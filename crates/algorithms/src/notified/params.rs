@@ -44,6 +44,7 @@ pub(super) const TABLE: &[ParamInfo] = &[
     rtt::RTO_MULTIPLIER.default("2", "deviation: Bolt gives no value for its study; Swift's value"),
     rtt::MIN_RTO.default("1ms", "deviation: Bolt gives no value for its study; Swift's value"),
     rtt::INITIAL_RTO.default("1ms", "deviation: Bolt gives no value for its study; Swift's value"),
+    rtt::MAX_RTO,
 ];
 
 /// The rules for the parameters that depend on the network.

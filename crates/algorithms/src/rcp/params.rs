@@ -35,6 +35,7 @@ pub(super) const TABLE: &[ParamInfo] = &[
         comparable"),
     rtt::MIN_RTO.default("1ms", "deviation: RCP gives no value; DCTCP's value, so that runs are comparable"),
     rtt::INITIAL_RTO.default("1ms", "deviation: the value of min_rto, for the same reason"),
+    rtt::MAX_RTO,
 ];
 
 /// The rules for the parameters that depend on the network.

@@ -137,6 +137,7 @@ pub(super) const TABLE: &[ParamInfo] = &[
         .default_of(PAPER, "1ms", "deviation: Swift §3.6 gives no value; as min_rto")
         .default_of(FALCON, "250us", "deviation: Falcon states no value; its rule while the RTT is unknown, as \
             min_rto"),
+    rtt::MAX_RTO,
 ];
 
 /// The default of `base_target` (§5.2).

@@ -50,6 +50,7 @@ pub(super) const TABLE: &[ParamInfo] = &[
     rtt::RTO_MULTIPLIER.default("2", "deviation: TIMELY runs on a lossless network; Swift's value"),
     rtt::MIN_RTO.default("1ms", "deviation: TIMELY runs on a lossless network; Swift's value"),
     rtt::INITIAL_RTO.default("1ms", "deviation: TIMELY runs on a lossless network; Swift's value"),
+    rtt::MAX_RTO,
 ];
 
 /// `T_low` over `D_minRTT` in ECN or Delay §4: 50 us over 20 us.

@@ -152,6 +152,7 @@ fn absurd_values_are_refused() {
         (PAPER, "base_target", "1000s", "at most 1s"),
         (PAPER, "hop_scale", "2s", "at most 1s"),
         (PAPER, "min_rto", "61s", "at most 60s"),
+        (PAPER, "max_rto", "61s", "at most 60s"),
         (PAPER, "max_cwnd", "1e12", "to 1000000000"),
         (PAPER, "retx_reset_threshold", "1000001", "from 0 to 1000000"),
         (("hpcc", "paper"), "base_rtt", "10s", "at most 1s"),
@@ -190,6 +191,7 @@ fn impossible_values_are_refused() {
         ("rto_multiplier", "0.5", "at least 1"),
         ("min_rto", "0us", "above 0"),
         ("initial_rto", "0us", "above 0"),
+        ("max_rto", "0.5ms", "at least min_rto"),
     ];
     for (parameter, value, must) in cases {
         refused(PAPER, &[(parameter, value)], parameter, &[must]);

@@ -6,7 +6,8 @@ use apus_units::Span;
 use proptest::prelude::*;
 
 fn rule(gain: f64, multiplier: f64) -> RtoRule {
-    RtoRule { gain, multiplier, minimum: Span::from_us(250), initial: Span::from_ms(1) }
+    let (minimum, maximum) = (Span::from_us(250), Span::from_ms(15));
+    RtoRule { gain, multiplier, minimum, maximum, initial: Span::from_ms(1) }
 }
 
 proptest! {
@@ -27,9 +28,15 @@ proptest! {
         // One picosecond for rounding.
         prop_assert!(smoothed + 1 >= *low && smoothed <= high + 1, "{smoothed}: {low}..{high}");
         let rto = estimator.rto(&rule, Span::ZERO);
-        prop_assert!(rto >= rule.minimum);
-        let expected = (smoothed as f64 * multiplier).max(rule.minimum.as_ps_f64());
+        prop_assert!(rto >= rule.minimum && rto <= rule.maximum);
+        let bounds = (rule.minimum.as_ps_f64(), rule.maximum.as_ps_f64());
+        let expected = (smoothed as f64 * multiplier).clamp(bounds.0, bounds.1);
         prop_assert!((rto.as_ps_f64() / expected - 1.0).abs() < 1e-6);
+        // The delay between paced packets is added even to the longest timeout.
+        let gap = Span::from_secs(4);
+        if rto == rule.maximum {
+            prop_assert_eq!(estimator.rto(&rule, gap), gap + rule.maximum);
+        }
     }
 
     /// After n equal samples the distance to a new level shrinks to (1 - gain)^n of the step.

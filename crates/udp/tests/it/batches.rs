@@ -22,7 +22,8 @@ fn skipped(why: &str) {
 /// Sets a window of 256 packets, and timeouts that do not expire within a test. A timer that fires would be caused by the
 /// machine, if it deschedules a thread.
 fn timeless(config: &mut Config) {
-    let settings = [("window", "256"), ("min_rto", "60s"), ("initial_rto", "60s")];
+    let settings =
+        [("window", "256"), ("min_rto", "60s"), ("max_rto", "60s"), ("initial_rto", "60s")];
     config.algorithm = build("constant", None, &settings).expect("constant");
     config.session.handshake_timeout = Span::from_secs(600);
 }

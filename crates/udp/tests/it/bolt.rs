@@ -41,7 +41,8 @@ impl Running {
 fn a_switch_in_the_path_of_sealed_packets_takes_the_window_down() {
     let mut settings = config(SHARED);
     // Losses cannot reduce the window as far as the switch must: a loss cuts it to half at most.
-    settings.algorithm = build("bolt", None, &[("ai", "0"), ("min_rto", "60s")]).expect("bolt");
+    settings.algorithm =
+        build("bolt", None, &[("ai", "0"), ("min_rto", "60s"), ("max_rto", "60s")]).expect("bolt");
     // Fixed packet length: a probe that allowed longer packets would make the window smaller in packets.
     settings.max_mtu = 1280;
     let (server, client) = (host(settings.clone()), host(settings.clone()));

@@ -19,7 +19,8 @@ use apus_units::Span;
 
 /// Sets packets of 1500 B, a constant window of `packets`, and transport timeouts that do not expire within a test.
 fn window(config: &mut Config, packets: &str) {
-    let settings = [("window", packets), ("min_rto", "60s"), ("initial_rto", "60s")];
+    let settings =
+        [("window", packets), ("min_rto", "60s"), ("max_rto", "60s"), ("initial_rto", "60s")];
     config.algorithm = build("constant", None, &settings).expect("constant");
     config.max_mtu = 1500;
 }

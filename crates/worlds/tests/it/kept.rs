@@ -70,6 +70,10 @@ const KEPT: &[(u64, &str)] = &[
         1_378_540,
         "the refusal of a read was repeated only to a port of the peer that its NAT had forgotten",
     ),
+    (
+        50_058_717,
+        "after a pause of the peer each packet that was sent again took a timeout of seconds, and a message with an end had to wait for its turn",
+    ),
 ];
 
 #[test]

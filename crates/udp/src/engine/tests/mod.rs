@@ -39,7 +39,8 @@ pub(super) fn config() -> Config {
     let mut config = Config::new(([10, 0, 0, 1], 7000).into(), KeyRing::insecure()).expect("valid");
     config.mode = Mode::Inline;
     config.max_mtu = 1280;
-    let settings = [("window", "64"), ("min_rto", "60s"), ("initial_rto", "60s")];
+    let settings =
+        [("window", "64"), ("min_rto", "60s"), ("max_rto", "60s"), ("initial_rto", "60s")];
     config.set_algorithm(Some("constant"), &settings).expect("constant");
     config
 }

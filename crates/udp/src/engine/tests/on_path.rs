@@ -179,7 +179,9 @@ fn without_their_marks_windows_follow_losses_and_the_rate_of_dcqcn_does_not() {
 #[test]
 fn bolt_4_3_a_signal_takes_a_packet_from_the_window_of_the_flow_that_it_names() {
     let mut config = config();
-    config.set_algorithm(Some("bolt"), &[("ai", "0"), ("min_rto", "60s")]).expect("valid");
+    config
+        .set_algorithm(Some("bolt"), &[("ai", "0"), ("min_rto", "60s"), ("max_rto", "60s")])
+        .expect("valid");
     let mut hosts = [1, 2, 3].map(|n| VirtualHost::new([10, 0, 0, n], &config));
     let _third = hosts[2].connect(&hosts[1]);
     run(&mut hosts, Span::from_ms(1));
