@@ -5,7 +5,8 @@ use std::fmt::Write;
 use std::num::NonZeroUsize;
 use std::thread::available_parallelism;
 
-use apus_worlds::fabric::{self, Case, run_case, run_cases, shrink_case};
+use apus_sim::Watch;
+use apus_worlds::fabric::{self, Case, run_cases, shrink_case};
 use apus_worlds::{Batch, Plan, name_seeds_of_panics, quantile, run, run_seeds, shrink};
 use clap::Args;
 
@@ -103,18 +104,27 @@ fn one(seed: u64) -> Result<(), Failure> {
     Err(Failure::Checks)
 }
 
-/// Runs the scenario of one seed, and prints it.
+/// Runs the scenario of one seed, and prints it. A scenario without progress is not made smaller: each attempt
+/// would take as long as the limit of that check.
 fn one_case(seed: u64) -> Result<(), Failure> {
+    let Some(end) = seed.checked_add(1) else {
+        return Err(Failure::Input(format!(
+            "--seed is {seed}; with --simulator it must be smaller"
+        )));
+    };
     let case = Case::draw(seed);
-    match run_case(&case) {
-        Ok(counts) => print(&format!("{}# no violation: {}\n", case.text(), of_counts(&counts))),
-        Err(violation) => {
-            let (smaller, violation) = shrink_case(&case, &violation);
-            let what = violation.what.replace('\n', "\n# ");
-            print(&format!("{}# {}: {what}\n", smaller.text(), violation.check))?;
-            Err(Failure::Checks)
-        }
-    }
+    let batch = run_cases(seed..end, NonZeroUsize::MIN, &Watch::default());
+    let Some((_, violation)) = batch.failures.first() else {
+        let counts = of_counts(&batch.counts);
+        return print(&format!("{}# no violation: {counts}\n", case.text()));
+    };
+    let (smaller, violation) = match violation.check {
+        "progress" => (case, violation.clone()),
+        _ => shrink_case(&case, violation),
+    };
+    let what = violation.what.replace('\n', "\n# ");
+    print(&format!("{}# {}: {what}\n", smaller.text(), violation.check))?;
+    Err(Failure::Checks)
 }
 
 fn of_counts(counts: &fabric::Counts) -> String {
@@ -139,11 +149,13 @@ fn text_of_cases(batch: &fabric::Batch) -> String {
     };
     let credits = batch.algorithms.get("expresspass").copied().unwrap_or(0);
     let mut text = format!(
-        "{} scenarios; {QUANTILES}: {} hosts, {} faults\nalgorithms: {}\npath policies: {}\n{}\n\
+        "{} scenarios; {QUANTILES}: {} hosts, {} ops, {} faults, which are {} faults of single links\nalgorithms: {}\npath policies: {}\n{}\n\
          at most {} events per run; bounds of queues checked in {} of {credits} scenarios with expresspass\n",
         batch.cases,
         spread(&batch.hosts),
+        spread(&batch.ops),
         spread(&batch.faults),
+        spread(&batch.link_faults),
         by(&batch.algorithms),
         by(&batch.balancers),
         of_counts(&batch.counts),

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use apus_cc::AlgorithmFactory;
 use apus_fabric::{ControlError, DropReason, Impairment, Node};
+use apus_units::planted::{Bug, is_planted};
 use apus_units::{PortId, Time};
 
 use crate::part::Part;
@@ -138,7 +139,7 @@ impl Faults {
         let impairment = match (fault.kind, after) {
             (FaultKind::Down, _) => {
                 // Between two overlapping faults the link stays down.
-                if before.is_none() || after.is_none() {
+                if before.is_none() || after.is_none() && !is_planted(Bug::RepairForgotten) {
                     set_up(now, port, after.is_none(), parts, owner);
                 }
                 return;
@@ -215,7 +216,10 @@ fn set_up<F: AlgorithmFactory>(
         return;
     }
     // Packets on the link may have been handed over to another part.
-    for part in parts {
+    for (number, part) in parts.iter_mut().enumerate() {
+        if number != owner && is_planted(Bug::PartKeepsPackets) {
+            continue;
+        }
         let (network, mut scheduler) = part.world.network();
         check(network.lose_flying(now, port, &mut scheduler));
     }

@@ -11,6 +11,7 @@
 
 use apus_transport::wheel::TimingWheel;
 use apus_units::Time;
+use apus_units::planted::{Bug, is_planted};
 
 /// Slots of the circle: 64 words of 64 bits, so that one word summarises the bitmap.
 const SLOTS: usize = 4096;
@@ -213,8 +214,10 @@ impl EventQueue {
         while self.batch.is_empty() {
             let slot = self.next_slot();
             let starts = slot.map_or(u64::MAX, |slot| slot << SLOT_LOG2_PS);
-            if self.far_next <= starts.saturating_add((1 << SLOT_LOG2_PS) - 1) {
-                if starts.min(self.far_next) >= limit {
+            let rest = if is_planted(Bug::FarEventLate) { 0 } else { (1 << SLOT_LOG2_PS) - 1 };
+            if self.far_next <= starts.saturating_add(rest) {
+                let is_late = is_planted(Bug::LateEvents) && self.far_next >= limit;
+                if starts.min(self.far_next) >= limit || is_late {
                     return None;
                 }
                 // The event is fetched even if it is not before the limit: it may precede other events of the

@@ -5,6 +5,7 @@
 
 use apus_cc::AlgorithmFactory;
 use apus_fabric::{FabricEvent, Flight, InFlight, PacketRef, opposite};
+use apus_units::planted::{Bug, is_planted};
 use apus_units::{HostId, PortId, Time, prefetch, reserve_more};
 
 use crate::calendar::Calendar;
@@ -128,14 +129,15 @@ impl Batch {
 #[inline]
 fn sort_by_time(packets: &mut [Arrived]) {
     const FEW: usize = 24;
+    let shift = if is_planted(Bug::TieUnordered) { u32::BITS } else { 0 };
     if packets.len() > FEW {
-        packets.sort_by_key(|packet| packet.key);
+        packets.sort_by_key(|packet| packet.key >> shift);
         return;
     }
     for end in 1..packets.len() {
         let packet = packets[end];
         let mut place = end;
-        while place > 0 && packets[place - 1].key > packet.key {
+        while place > 0 && packets[place - 1].key >> shift > packet.key >> shift {
             packets[place] = packets[place - 1];
             place -= 1;
         }

@@ -4,6 +4,7 @@ use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
 use apus_cc::SwitchHalf;
+use apus_units::planted::{Bug, is_planted};
 use apus_units::{ClassId, PortId, Time};
 
 use super::{ControlError, Network, Outcome};
@@ -130,6 +131,9 @@ impl<P, W: SwitchHalf> Network<P, W> {
     pub(super) fn send_pauses<S: Schedule>(&mut self, now: Time, schedule: &mut S) {
         let Some(pfc) = &mut self.common.pfc else { return };
         let mut due = core::mem::take(&mut pfc.due);
+        if is_planted(Bug::PausesReversed) {
+            due.reverse();
+        }
         for Pause { port, class, paused } in due.drain(..) {
             let back = &self.ports[opposite(port).index()];
             let at = now + back.rate().serialization_time(PfcConfig::FRAME) + back.delay();

@@ -4,6 +4,7 @@ use alloc::boxed::Box;
 use alloc::vec::Vec;
 
 use apus_cc::SwitchHalf;
+use apus_units::planted::{Bug, is_planted};
 use apus_units::{Bytes, Rate, Ring, Span, Time};
 
 use super::control::rate_of;
@@ -66,7 +67,8 @@ impl TokenBucket {
     }
 
     fn spend(&mut self, now: Time, bytes: u32) {
-        self.full_at = self.full_at.max(now) + self.fill_time(u64::from(bytes));
+        let from = if is_planted(Bug::TokensSaved) { self.full_at } else { self.full_at.max(now) };
+        self.full_at = from + self.fill_time(u64::from(bytes));
     }
 }
 

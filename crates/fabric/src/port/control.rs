@@ -5,6 +5,7 @@ use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 
 use apus_cc::SwitchHalf;
+use apus_units::planted::{Bug, is_planted};
 use apus_units::{ClassId, Rate, Span, SwitchId, Time};
 
 use super::class::Waiting;
@@ -284,7 +285,9 @@ impl<W: SwitchHalf> Port<W> {
             if let Some(stops) = &self.stops {
                 stops.release(waiting.bytes, &mut common.shared);
             }
-            common.leave_switch(waiting.packet);
+            if !is_planted(Bug::PauseKept) {
+                common.leave_switch(waiting.packet);
+            }
             self.lose(class, waiting, DropReason::LinkDown, common);
         }
     }

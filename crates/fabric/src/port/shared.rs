@@ -1,5 +1,7 @@
 //! The packet memory that the ports of a switch share.
 
+use apus_units::planted::{Bug, is_planted};
+
 /// A switch's memory with dynamic thresholds (Choudhury and Hahne 1998, see [`crate::Buffer`]).
 #[derive(Clone, Debug, Default)]
 pub(crate) struct SharedBuffer {
@@ -17,7 +19,8 @@ impl SharedBuffer {
     /// Returns `true` if a queue that holds `queue` bytes may accept `bytes` more.
     pub(crate) fn admits(&self, alpha: f64, queue: u64, bytes: u64) -> bool {
         let free = self.size - self.used;
-        bytes <= free && (queue + bytes) as f64 <= alpha * free as f64
+        (bytes <= free || is_planted(Bug::MemoryOverdrawn))
+            && (queue + bytes) as f64 <= alpha * free as f64
     }
 
     /// Returns the number of bytes that each queue holds if one queue at every port is at its
@@ -29,7 +32,7 @@ impl SharedBuffer {
 
     pub(crate) fn reserve(&mut self, bytes: u64) {
         self.used += bytes;
-        debug_assert!(self.used <= self.size, "a packet was admitted without room");
+        assert!(self.used <= self.size, "a packet was admitted without room");
     }
 
     pub(crate) fn release(&mut self, bytes: u64) {

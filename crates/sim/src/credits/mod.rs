@@ -5,6 +5,7 @@ mod bound;
 use apus_cc::CreditLimit;
 use apus_cc::SwitchHalf;
 use apus_fabric::{ClassConfig, Network, PortCounters, RateLimit, Topology};
+use apus_units::planted::{Bug, is_planted};
 use apus_units::{Bytes, ClassId, PortId, Rate, Time};
 use apus_wire::{Body, Control, Header};
 use serde::Serialize;
@@ -74,7 +75,8 @@ pub fn divide_ports<W: SwitchHalf + Default>(
     };
     for link in &mut topology.links {
         for port in [&mut link.ab, &mut link.ba] {
-            let rate = credit_rate(port.rate, sizes);
+            let unlimited = is_planted(Bug::CreditsUnlimited);
+            let rate = if unlimited { port.rate } else { credit_rate(port.rate, sizes) };
             let credits = ClassConfig {
                 priority: 0,
                 limit: queue,

@@ -12,6 +12,7 @@ use apus_jobs::collectives::closed::{self, Form};
 use apus_jobs::ideal::{self, Cost, Limits, Transfer};
 use apus_jobs::loggops::Parameters;
 use apus_jobs::{Action, Done, Program};
+use apus_units::planted::{Bug, is_planted};
 use apus_units::{Bytes, Rate, Span};
 use apus_wire::Header;
 
@@ -64,7 +65,10 @@ impl Path {
     fn wire(bytes: u64, sizes: PacketSizes) -> u64 {
         match bytes.div_ceil(u64::from(sizes.payload)) {
             0 => u64::from(sizes.control),
-            packets => bytes + packets * u64::from(sizes.header),
+            packets => {
+                let packets = packets + u64::from(is_planted(Bug::IdealTooLong));
+                bytes + packets * u64::from(sizes.header)
+            }
         }
     }
 

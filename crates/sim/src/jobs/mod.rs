@@ -21,6 +21,7 @@ use std::sync::Arc;
 use apus_cc::AlgorithmFactory;
 use apus_jobs::{Done, Message};
 use apus_transport::{Completion, Endpoint};
+use apus_units::planted::{Bug, is_planted};
 use apus_units::{FlowId, HostId, Span, Time};
 use apus_wire::{Segment, SegmentKind};
 
@@ -233,7 +234,9 @@ impl HostJobs {
                     let sender = &mut self.ranks[from as usize];
                     let (message, number) = (sender.message(op), sender.number);
                     sender.on_local_arrival(now, op);
-                    self.touch(from, now, local, endpoint);
+                    if !is_planted(Bug::LocalSendUnnoticed) {
+                        self.touch(from, now, local, endpoint);
+                    }
                     let receiver = &mut self.ranks[to as usize];
                     receiver.on_arrival(now, (number, op), message.tag, message.bytes);
                     to

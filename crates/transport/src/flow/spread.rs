@@ -6,6 +6,7 @@ use apus_cc::{
     AlgorithmFactory, Allowance, Ev, Pacing, PathEvent, PathFeedback, PathPolicy, Sender,
     TimeoutEvent,
 };
+use apus_units::planted::{Bug, is_planted};
 use apus_units::{PacketNumber, Time};
 use apus_wire::{Ack, Attached, Body, Control, Header, Nack, Order, Segment};
 
@@ -197,7 +198,7 @@ impl<F: AlgorithmFactory> Flow<F> {
     pub(crate) fn free_settled(&mut self) {
         if !self.is_spread() {
             self.send.free_settled();
-        } else if !self.is_within_range() {
+        } else if !self.is_within_range() && !is_planted(Bug::RangeStays) {
             self.pass_settled();
         }
     }

@@ -32,8 +32,12 @@ pub struct Batch {
     pub most_events: u64,
     /// By number of hosts: number of cases.
     pub hosts: Vec<u64>,
-    /// By number of faults: number of cases.
+    /// By number of faults: number of cases. A fault may match several links, and occur repeatedly.
     pub faults: Vec<u64>,
+    /// By number of ops: number of cases that ended without a violation.
+    pub ops: Vec<u64>,
+    /// By number of [`Counts::link_faults`]: number of cases that ended without a violation.
+    pub link_faults: Vec<u64>,
     /// Number of cases by algorithm.
     pub algorithms: BTreeMap<&'static str, u64>,
     /// Number of cases by path policy.
@@ -49,7 +53,10 @@ impl Batch {
         *self.balancers.entry(case.balancer).or_default() += 1;
         match result {
             Ok(counts) => {
+                count(&mut self.ops, counts.ops);
+                count(&mut self.link_faults, counts.link_faults);
                 self.counts.ops += counts.ops;
+                self.counts.link_faults += counts.link_faults;
                 self.counts.packets += counts.packets;
                 self.counts.dropped += counts.dropped;
                 self.counts.trimmed += counts.trimmed;

@@ -49,6 +49,7 @@ impl Case {
     fn of(seed: u64, mut draw: Draw, pair: Option<Pair>) -> Self {
         let (draw, later) = (&mut draw, &mut Draw::new(seed, 4));
         let thresholds = &mut Draw::new(seed, 5);
+        let placement = &mut Draw::new(seed, 6);
         let algorithm = parts::algorithm(draw, pair);
         let mut fabric = Fabric::draw([draw, later, thresholds], &algorithm);
         while pair.is_some_and(|pair| !pair.fits(&fabric)) {
@@ -56,7 +57,7 @@ impl Case {
         }
         let (balancer, mut routing) = parts::routing(draw, &algorithm, &fabric, pair);
         let workloads: Vec<String> = (0..draw.pick(&[1, 1, 2, 3]))
-            .map(|number| parts::workload((draw, later), number, &fabric, STOP_US))
+            .map(|number| parts::workload([draw, later, placement], number, &fabric, STOP_US))
             .collect();
         // Faults do not overlap in time, because faults of the same property of a link must not overlap.
         let faults =
@@ -96,11 +97,6 @@ impl Case {
     #[must_use]
     pub fn faults(&self) -> usize {
         self.faults.len()
-    }
-
-    /// Returns `true` if links fail, so that flows take other paths.
-    pub(super) fn changes_paths(&self) -> bool {
-        self.faults.iter().any(|fault| fault.contains("\"down\""))
     }
 
     /// Returns the scenario as the text of its file.

@@ -167,9 +167,10 @@ pub(super) fn rerouting(draw: &mut Draw) -> String {
 }
 
 /// Draws traffic that ends when no more ops are submitted. Settings that were added to worlds later are drawn
-/// from `later`, another stream of the same seed, so that all other choices of a seed stay the same.
+/// from `later` and `placement`, other streams of the same seed, so that all other choices of a seed stay the
+/// same.
 pub(super) fn workload(
-    (draw, later): (&mut Draw, &mut Draw),
+    [draw, later, placement]: [&mut Draw; 3],
     number: usize,
     fabric: &Fabric,
     stop_us: u64,
@@ -220,14 +221,26 @@ pub(super) fn workload(
                 ("all-to-all", "window"),
             ]);
             let done = draw.pick(&["delivered", "local", "acknowledged"]);
-            let size = size.max(fabric.hosts * 64);
+            let (ranks, local) = if placement.chance(300) {
+                let (each, kind) =
+                    (placement.range(2, 3), placement.pick(&["block", "round-robin", "random"]));
+                let (rate, delay) = (placement.pick(&[100, 400]), placement.pick(&[0, 300]));
+                let local = format!(
+                    "ranks_per_host = {each}\nplacement = \"{kind}\"\nlocal_rate = \"{rate}Gbps\"\n\
+                     local_delay = \"{delay}ns\"\n"
+                );
+                (fabric.hosts * each, local)
+            } else {
+                (fabric.hosts, String::new())
+            };
+            let size = size.max(ranks * 64);
             let (iterations, compute) =
                 (later.pick(&[1, 1, 2, 3]), later.pick(&[0, 0, 1000, 30_000]));
             let order = later.pick(&["interleaved", "interleaved", "sequential"]);
             let flows = later.pick(&[1, 1, 2]);
             format!(
                 "kind = \"{kind}\"\npattern = \"{pattern}\"\nsize = \"{size}B\"\ndone = \"{done}\"\n\
-                 iterations = {iterations}\ncompute = \"{compute}ns\"\nsend_order = \"{order}\"\nflows_per_pair = {flows}\n"
+                 iterations = {iterations}\ncompute = \"{compute}ns\"\nsend_order = \"{order}\"\nflows_per_pair = {flows}\n{local}"
             )
         }
     };
