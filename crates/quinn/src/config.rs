@@ -36,7 +36,7 @@ const ONE_RTT: &str = "QUIC measures one RTT, which includes the delays of both 
 const OWN_TIMEOUTS: &str = "quinn has its own timeouts (RFC 9002 §6.2); remove it";
 
 /// Parameters that have no effect in quinn, with the reason and what to do instead.
-const WITHOUT_EFFECT: [(&str, &str); 12] = [
+const WITHOUT_EFFECT: &[(&str, &str)] = &[
     ("decompose", ONE_RTT),
     ("endpoint_target", ONE_RTT),
     ("endpoint_min_cwnd", ONE_RTT),
@@ -83,7 +83,7 @@ impl SwiftConfig {
         // Unknown and unreadable settings are reported first.
         Settings::read(info, None, settings)?;
         let set = |name: &str| settings.iter().find(|(set, _)| *set == name);
-        for (name, reason) in WITHOUT_EFFECT {
+        for &(name, reason) in WITHOUT_EFFECT {
             if let Some((_, value)) = set(name) {
                 let message = format!("`{name} = {value}` has no effect in quinn: {reason}");
                 return Err(SettingError::at(name, message));
@@ -181,7 +181,7 @@ mod tests {
     #[test]
     fn every_setting_without_effect_is_refused_with_value_reason_and_remedy() {
         let table = <SwiftSender as Algorithm>::INFO.parameters;
-        for (name, reason) in WITHOUT_EFFECT {
+        for &(name, reason) in WITHOUT_EFFECT {
             let row = table.iter().find(|row| row.name == name).expect("a parameter of Swift");
             let value = row.defaults().next().expect("a default").value;
             let set = format!("`{name} = {value}`");
