@@ -33,7 +33,7 @@ pub struct Worlds {
     #[arg(long, default_value_t = 0, conflicts_with = "seed")]
     from: u64,
     /// Run the world of one seed and print its log, with `--simulator` its scenario. If a guarantee is violated, search for a
-    /// smaller world with the same violation, and print that one instead.
+    /// smaller world with the same violation, and print that one instead. A scenario without progress is not made smaller.
     #[arg(long)]
     seed: Option<u64>,
     /// Number of threads [default: one per core].
@@ -104,8 +104,8 @@ fn one(seed: u64) -> Result<(), Failure> {
     Err(Failure::Checks)
 }
 
-/// Runs the scenario of one seed, and prints it. A scenario without progress is not made smaller: each attempt
-/// would take as long as the limit of that check.
+/// Runs the scenario of one seed, and prints it. A scenario without progress is not made smaller: each attempt may
+/// take half an hour.
 fn one_case(seed: u64) -> Result<(), Failure> {
     let Some(end) = seed.checked_add(1) else {
         return Err(Failure::Input(format!(
@@ -149,7 +149,7 @@ fn text_of_cases(batch: &fabric::Batch) -> String {
     };
     let credits = batch.algorithms.get("expresspass").copied().unwrap_or(0);
     let mut text = format!(
-        "{} scenarios; {QUANTILES}: {} hosts, {} ops, {} faults, which are {} faults of single links\nalgorithms: {}\npath policies: {}\n{}\n\
+        "{} scenarios; {QUANTILES}: {} hosts, {} ops, {} faults, {} of them counted per direction of a link\nalgorithms: {}\npath policies: {}\n{}\n\
          at most {} events per run; bounds of queues checked in {} of {credits} scenarios with expresspass\n",
         batch.cases,
         spread(&batch.hosts),

@@ -170,7 +170,7 @@ impl Backoff {
 
     /// Returns the timeout with its doublings, at most 64 times the longer of `rule`'s shortest and initial
     /// timeouts. A timeout above this limit is not doubled. deviation: a maximum by RFC 6298 §2.5 is 60 s or
-    /// more. After a pause of the peer the smoothed RTT may be seconds, and its doublings minutes.
+    /// more. After a pause of the peer the timeout may be `maximum`, and its doublings a minute.
     #[inline]
     #[must_use]
     pub fn applied(self, rto: Span, rule: &RtoRule) -> Span {

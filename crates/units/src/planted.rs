@@ -1,6 +1,6 @@
 //! Bugs that a test plants to show that other tests find them.
 //!
-//! The first list has bugs of the transport, the others have those of the simulator.
+//! Worlds of the transport find the bugs of the first list, scenarios of the simulator those of the other two.
 //!
 //! Without the feature `planted`, [`is_planted`] is `false` at compile time, and the program contains no code
 //! of a bug. With the feature, a process has at most one bug, which `plant` chooses.
@@ -24,11 +24,11 @@ macro_rules! bugs {
         }
 
         impl Bug {
-            /// Bugs of the transport.
+            /// Bugs that worlds of the transport find.
             pub const TRANSPORT: &'static [Self] = &[$(Self::$bug),+];
-            /// Bugs of the simulator.
+            /// Bugs that scenarios of the simulator find.
             pub const SIMULATOR: &'static [Self] = &[$(Self::$sim_bug),+];
-            /// Bugs of the simulator that one of some ten thousand seeds finds.
+            /// Bugs that fewer than one in 10,000 scenarios find.
             pub const RARE: &'static [Self] = &[$(Self::$rare_bug),+];
 
             /// Returns the name of the bug.

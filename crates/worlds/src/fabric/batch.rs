@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use apus_sim::Watch;
 
-use super::{Case, Counts, Violation, run_watched};
+use super::{Case, Counts, Violation, run_guarded, run_watched};
 use crate::batch::{count, lock};
 use crate::running::each_seed_within;
 
@@ -100,9 +100,29 @@ pub fn run_drawn(
     let mut batch = lock(&results).clone();
     for seed in late {
         let case = draw(seed);
-        let what = format!("no end after {} s:\n{}", MAX_TIME.as_secs(), case.text());
-        batch.add(&case, Err(Violation { check: "progress", what }));
+        let mut violation = without_end();
+        violation.what += &format!(":\n{}", case.text());
+        batch.add(&case, Err(violation));
     }
     batch.failures.sort_by_key(|&(seed, _)| seed);
     batch
+}
+
+/// Runs the text of a scenario that this seed once drew, with the checks and the limits of a batch. The seed may
+/// draw another scenario today.
+///
+/// # Errors
+/// The first property that does not hold.
+pub fn run_text(seed: u64, text: &str) -> Result<Counts, Violation> {
+    let result = Arc::new(Mutex::new(Err(without_end())));
+    let (shared, text) = (Arc::clone(&result), text.to_owned());
+    each_seed_within(MAX_TIME, seed..seed + 1, NonZeroUsize::MIN, move |seed| {
+        *lock(&shared) = run_guarded(seed, &text, &Watch::default());
+        (true, 0)
+    });
+    lock(&result).clone()
+}
+
+fn without_end() -> Violation {
+    Violation { check: "progress", what: format!("no end after {} s", MAX_TIME.as_secs()) }
 }

@@ -17,7 +17,7 @@ mod network;
 mod parts;
 mod shrink;
 
-pub use batch::{Batch, run_cases, run_drawn};
+pub use batch::{Batch, run_cases, run_drawn, run_text};
 pub use case::Case;
 pub use parts::pairs;
 pub use shrink::shrink_case;
@@ -48,7 +48,8 @@ pub struct Violation {
 pub struct Counts {
     /// Ops that ended before the workloads stopped.
     pub ops: u64,
-    /// Faults of single links: each link that a fault matches counts, each time that the fault occurs.
+    /// Faults of single directions of links: each direction that a fault matches counts, each time that the fault
+    /// occurs.
     pub link_faults: u64,
     /// Packets that hosts sent.
     pub packets: u64,
@@ -78,15 +79,6 @@ pub fn run_case(case: &Case) -> Result<Counts, Violation> {
 /// The first property that does not hold.
 pub fn run_watched(case: &Case, watch: &Watch) -> Result<Counts, Violation> {
     run_guarded(case.seed, &case.text(), watch)
-}
-
-/// Runs the text of a scenario that this seed has drawn once, as [`run_case`] does. Today the seed may draw another
-/// scenario.
-///
-/// # Errors
-/// The first property that does not hold.
-pub fn run_text(seed: u64, text: &str) -> Result<Counts, Violation> {
-    run_guarded(seed, text, &Watch::default())
 }
 
 fn run_guarded(seed: u64, text: &str, watch: &Watch) -> Result<Counts, Violation> {

@@ -72,7 +72,7 @@ const KEPT: &[(u64, &str)] = &[
     ),
     (
         50_058_717,
-        "after a pause of the peer each packet that was sent again took a timeout of seconds, and a message with an end had to wait for its turn",
+        "after a pause of the peer each retransmission took a timeout of seconds, and a message that the peer had received had to wait its turn",
     ),
 ];
 

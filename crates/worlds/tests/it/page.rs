@@ -1,4 +1,4 @@
-//! The page of trust names every planted bug, and the number of seeds that found it.
+//! The page of trust names every planted bug that a search finds, and the number of seeds that found it.
 
 use std::fs;
 

@@ -1,4 +1,4 @@
-//! Planted bugs: each is found within 10,000 seeds. Requires the feature `planted`.
+//! Planted bugs: each is found within 10,000 seeds, or by a kept scenario. Requires the feature `planted`.
 //!
 //! `APUS_PLANTED=NAME` plants one bug; `--nocapture` prints the rows of the table of `docs/trust.md`. The
 //! rows of all bugs must equal that table. `APUS_WRITE_DOCS=1` rewrites them.
@@ -63,7 +63,7 @@ fn every_planted_bug_of_the_simulator_is_found_within_ten_thousand_seeds() {
     check_table("| planted bug of the simulator |", Bug::SIMULATOR, scenarios);
 }
 
-/// Too few seeds find these bugs for a search. The scenario that found each one first still finds it.
+/// Too few seeds find these bugs for a search. A kept scenario still finds each one.
 #[test]
 fn kept_scenarios_find_the_rare_bugs_for_which_they_are_kept() {
     let _one = ONE.lock().unwrap_or_else(PoisonError::into_inner);
@@ -105,7 +105,7 @@ fn check_table(head: &str, bugs: &[Bug], run: Run) {
     assert!(missed.is_empty(), "not found within {SEEDS} seeds: {missed:?}");
     if let Some(wanted) = wanted {
         let is_bug = Bug::TRANSPORT.iter().chain(Bug::SIMULATOR).any(|bug| bug.name() == wanted);
-        assert!(is_bug, "APUS_PLANTED is {wanted:?}, which is no bug");
+        assert!(is_bug, "APUS_PLANTED is {wanted:?}, which is in no table");
         return;
     }
     let page = fs::read_to_string(PAGE).expect("the page");
