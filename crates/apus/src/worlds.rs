@@ -149,7 +149,7 @@ fn text_of_cases(batch: &fabric::Batch) -> String {
     };
     let credits = batch.algorithms.get("expresspass").copied().unwrap_or(0);
     let mut text = format!(
-        "{} scenarios; {QUANTILES}: {} hosts, {} ops, {} faults, {} of them counted per direction of a link\nalgorithms: {}\npath policies: {}\n{}\n\
+        "{} scenarios; {QUANTILES}: {} hosts, {} ops, {} faults, or {} counted per direction of a link\nalgorithms: {}\npath policies: {}\n{}\n\
          at most {} events per run; bounds of queues checked in {} of {credits} scenarios with expresspass\n",
         batch.cases,
         spread(&batch.hosts),
