@@ -20,9 +20,8 @@ pub(crate) const SLOWEST_PACE: Span = Span::from_ms(100);
 /// 1280 bytes, less 280 for headers.
 const PACKET: u64 = 1000;
 /// Maximum further time for which an application takes no messages, if the plan has such an application.
-/// deviation: no source; as long as [`TO_END`]. A sender whose peer has no room for some messages resends one
-/// packet per timeout, all of them in turn. After a pause, a timeout may last `max_rto`, 1 s.
-const TO_ACKNOWLEDGE: Span = TO_END;
+/// deviation: no source; half of [`TO_END`].
+const TO_ACKNOWLEDGE: Span = Span::from_secs(60);
 /// Further time within which every pair of hosts must have done new ops. deviation: no source; several handshakes.
 const TO_WORK: Span = Span::from_secs(60);
 /// Time within which all state of closed connections must be gone. deviation: no source; several idle timeouts.
