@@ -7,7 +7,7 @@ APUS = $(or $(CARGO_TARGET_DIR),target)/release/apus
 demo: $(APUS)
 	$(APUS) reproduce swift/table3
 
-# Runs everything that CI checks.
+# Runs the lints and tests that every change needs. CI (.ci/run) runs them and a few more.
 test:
 	tools/test
 

@@ -48,7 +48,8 @@ impl RtoRule {
         let multiplies = self.multiplier >= 1.0 && self.multiplier.is_finite();
         require(multiplies, "rto_multiplier", "at least 1", self.multiplier)?;
         require(!self.minimum.is_zero(), "min_rto", "longer than 0", self.minimum)?;
-        require(self.maximum >= self.minimum, "max_rto", "at least min_rto", self.maximum)?;
+        let ordered = self.minimum <= self.maximum;
+        require(ordered, "min_rto", "at most max_rto, by default 1s", self.minimum)?;
         require(!self.initial.is_zero(), "initial_rto", "longer than 0", self.initial)
     }
 }

@@ -191,7 +191,7 @@ fn impossible_values_are_refused() {
         ("rto_multiplier", "0.5", "at least 1"),
         ("min_rto", "0us", "above 0"),
         ("initial_rto", "0us", "above 0"),
-        ("max_rto", "0.5ms", "at least min_rto"),
+        ("min_rto", "2s", "at most max_rto, by default 1s"),
     ];
     for (parameter, value, must) in cases {
         refused(PAPER, &[(parameter, value)], parameter, &[must]);
