@@ -49,7 +49,7 @@ impl RtoRule {
         require(multiplies, "rto_multiplier", "at least 1", self.multiplier)?;
         require(!self.minimum.is_zero(), "min_rto", "longer than 0", self.minimum)?;
         let ordered = self.minimum <= self.maximum;
-        require(ordered, "min_rto", "at most max_rto, by default 1s", self.minimum)?;
+        require(ordered, "min_rto", "at most max_rto (1s unless it is set)", self.minimum)?;
         require(!self.initial.is_zero(), "initial_rto", "longer than 0", self.initial)
     }
 }
