@@ -1,5 +1,5 @@
 # The two commands of the README, and the commands that CONTRIBUTING.md names.
-.PHONY: demo test events figures test-loaded quinn lint docs python-lock bench fuzz compiler
+.PHONY: demo test events figures test-loaded test-release quinn lint docs python-lock bench fuzz compiler
 
 APUS = $(or $(CARGO_TARGET_DIR),target)/release/apus
 
@@ -19,6 +19,13 @@ events: $(APUS)
 test-loaded:
 	tools/test-loaded busy
 	tools/test-loaded pinned
+
+# Runs every experiment with one seed, counts instructions per packet-hop and runs random worlds in the release build.
+test-release: $(APUS)
+	$(APUS) reproduce --all --quick --expect-events crates/apus/assets/quick-events.txt
+	tools/instructions-per-hop $(APUS)
+	$(APUS) worlds
+	$(APUS) worlds --simulator --seeds 200
 
 # Checks formatting, lints, documentation and tests of crates/quinn, a separate workspace because it needs quinn.
 quinn:

@@ -1,13 +1,14 @@
 //! Two session tables with an adversary between them. Whatever arrives, in any order and shape, there is no panic,
-//! memory is bounded, and each packet is delivered at most once and exactly as it was sent.
+//! memory is bounded, and each packet is delivered at most once and exactly as it was sent. Keys are replaced while
+//! sessions are open; a session that has ended delivers nothing.
 #![no_main]
 
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
 
 use apus_udp::session::{
-    Cipher, Config, Entry, EntryKey, Event, Extended, KeyPair, KeyRing, MAX_HANDSHAKE_BYTES, Peer,
-    Received, SessionId, Sessions, SharedKey,
+    Cipher, Config, Entry, EntryKey, Event, Extended, KeyError, KeyPair, KeyRing,
+    MAX_HANDSHAKE_BYTES, Peer, Received, SessionId, Sessions, SharedKey,
 };
 use apus_units::{FlowId, OpId, PacketNumber, Span, Time};
 use apus_wire::{
@@ -82,6 +83,10 @@ struct World {
     joined: BTreeSet<(usize, u8, usize)>,
     hellos: BTreeSet<Vec<u8>>,
     delivered: BTreeSet<(usize, u8, SessionId, u64)>,
+    /// Sessions that have ended, by side and start.
+    ended: BTreeSet<(usize, u8, SessionId)>,
+    /// Mode of [`World::new`].
+    mode: u8,
 }
 
 #[derive(Clone, Copy)]
@@ -177,24 +182,49 @@ fn body(kind: u8, x: u64, length: u32) -> Body {
     }
 }
 
+/// Returns the ring of a side. With `keys` 0 it has the first shared key and, if `mode` says so, a key pair and the keys of
+/// the peer. Bits of `keys`: 0 and 1 retire the first and the second shared key, 2 removes the first, 3 adds the second;
+/// 4 removes the first key pair, 5 adds a second one and retires the first; 6 retires the first key of the peer, 7 removes
+/// the keys of the peer.
+fn ring(mode: u8, side: usize, keys: u8) -> Result<KeyRing, KeyError> {
+    if mode & 1 != 0 {
+        return Ok(KeyRing::insecure());
+    }
+    let (identified, unlisted) = (mode & 0x20 != 0, mode & 0x60 == 0x60);
+    let bit = |number: u8| keys >> number & 1 == 1;
+    let pair = |side: usize, version: u8| {
+        KeyPair::new([20 + side as u8 + 10 * version; 32]).expect("not zeros")
+    };
+    let entry = |key, retired| Entry { key, retired };
+    let mut entries = Vec::new();
+    if bit(3) {
+        entries.push(entry(EntryKey::Shared(SharedKey::new([4; 32])), bit(1)));
+    }
+    if !bit(2) {
+        entries.push(entry(EntryKey::Shared(SharedKey::new([3; 32])), bit(0)));
+    }
+    if identified {
+        if bit(5) {
+            entries.push(entry(EntryKey::Own("new".to_owned(), pair(side, 1)), false));
+        }
+        if !bit(4) {
+            entries.push(entry(EntryKey::Own(format!("side-{side}"), pair(side, 0)), bit(5)));
+        }
+        if !bit(7) && !(unlisted && side == 1) {
+            let peer = pair(1 - side, 0).public();
+            entries.push(entry(EntryKey::Peer(format!("side-{}", 1 - side), peer), bit(6)));
+            let peer = pair(1 - side, 1).public();
+            entries.push(entry(EntryKey::Peer("new-peer".to_owned(), peer), false));
+        }
+    }
+    KeyRing::of(entries)
+}
+
 impl World {
     /// Bit 0 of `mode`: insecure; 1 and 2: the ciphers that the sides propose; 3 and 4: sides that accept AES-256-GCM
     /// only; 5: both sides have their own keys; 6: side 1 does not list side 0; 7: side 1 accepts unlisted peers.
     fn new(mode: u8) -> Self {
-        let (identified, unlisted) = (mode & 0x21 == 0x20, mode & 0x60 == 0x60);
-        let shared = || Entry::new(EntryKey::Shared(SharedKey::new([3; 32])));
-        let pair = |side: usize| KeyPair::new([20 + side as u8; 32]).expect("not zeros");
-        let ring = |side: usize| {
-            let own = Entry::new(EntryKey::Own(format!("side-{side}"), pair(side)));
-            let peer = EntryKey::Peer(format!("side-{}", 1 - side), pair(1 - side).public());
-            match () {
-                () if mode & 1 != 0 => KeyRing::insecure(),
-                () if !identified => KeyRing::of([shared()]).expect("one key"),
-                () if unlisted && side == 1 => KeyRing::of([shared(), own]).expect("sound"),
-                () => KeyRing::of([shared(), own, Entry::new(peer)]).expect("sound"),
-            }
-        };
-        let rings = [ring(0), ring(1)];
+        let rings = [0, 1].map(|side| ring(mode, side, 0).expect("a sound ring"));
         let configs = [0, 1].map(|side| {
             let cipher = Cipher::ALL[usize::from(mode >> (1 + side) & 1)];
             let few = mode >> (3 + side) & 1 == 1;
@@ -221,7 +251,16 @@ impl World {
             joined: BTreeSet::new(),
             hellos: BTreeSet::from([b"answer".to_vec()]),
             delivered: BTreeSet::new(),
+            ended: BTreeSet::new(),
+            mode,
         }
+    }
+
+    /// Replaces the ring of a running process, and of its later starts.
+    fn replace_keys(&mut self, side: usize, keys: u8) {
+        let Ok(ring) = ring(self.mode, side, keys) else { return };
+        self.tables[side].set_keys(self.now, ring.clone()).expect("the same mode");
+        self.rings[side] = ring;
     }
 
     fn poll(&mut self) {
@@ -250,6 +289,7 @@ impl World {
                         self.sessions[side] = Some(session);
                     }
                     Event::Ended { session, .. } => {
+                        self.ended.insert((side, self.starts[side], session));
                         if self.sessions[side] == Some(session) {
                             self.sessions[side] = None;
                         }
@@ -342,6 +382,8 @@ impl World {
                     authentic(extension),
                     "not a switch's to write"
                 );
+                let ended = self.ended.contains(&(to, self.starts[to], session));
+                assert!(!ended, "delivered after the end of the session");
                 let first = self.delivered.insert((to, self.starts[to], session, number));
                 assert!(first, "delivered twice");
             }
@@ -423,6 +465,7 @@ fuzz_target!(|script: &[u8]| {
                     world.tables[side].close(world.now, session);
                 }
             }
+            11 if step & 0x40 != 0 => world.replace_keys(side, a),
             11 => world.restart(side),
             12 => {
                 world.answers[side] = match a % 3 {

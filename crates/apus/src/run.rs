@@ -150,10 +150,13 @@ impl Run {
             let texts: Vec<String> = runs.runs.iter().map(with_cost).collect();
             print(&texts.join("\n"))?;
         }
-        let out = kept_in.map_err(Failure::Run)?;
-        self.page.show(out.as_deref())?;
+        let failed = failures.len();
+        match kept_in {
+            Ok(out) => self.page.show(out.as_deref())?,
+            Err(why) => failures.push(why),
+        }
         if ended {
-            failures.insert(0, kept(&runs, failures.len(), missing));
+            failures.insert(0, kept(&runs, failed, missing));
             return Err(Failure::Interrupted(failures.join("\n")));
         }
         let stopped = runs.runs.iter().filter_map(|run| {

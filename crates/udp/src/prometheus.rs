@@ -203,7 +203,7 @@ impl Write for Timed {
     }
 }
 
-fn answer(mut client: Timed, page: &impl Fn() -> String) -> io::Result<()> {
+fn answer(mut client: impl Read + Write, page: &impl Fn() -> String) -> io::Result<()> {
     let mut request = Vec::new();
     let mut chunk = [0; 1024];
     while !request.windows(4).any(|end| end == b"\r\n\r\n") {
@@ -229,6 +229,8 @@ fn answer(mut client: Timed, page: &impl Fn() -> String) -> io::Result<()> {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
 
     /// The example page of the format's documentation, without histograms.
@@ -298,6 +300,72 @@ rpc_duration_seconds_count 2693
         let address = server.address();
         drop(server);
         assert!(TcpStream::connect(address).is_err(), "the server has stopped");
+    }
+
+    /// A client whose request arrives in pieces.
+    struct Client {
+        request: Vec<u8>,
+        piece: usize,
+        answer: Vec<u8>,
+    }
+
+    impl Read for Client {
+        fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
+            let length = self.request.len().min(self.piece).min(bytes.len());
+            bytes[..length].copy_from_slice(&self.request[..length]);
+            self.request.drain(..length);
+            Ok(length)
+        }
+    }
+
+    impl Write for Client {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            self.answer.write(bytes)
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    /// Words and line ends of requests between arbitrary bytes.
+    fn part() -> impl Strategy<Value = Vec<u8>> {
+        let word = |text: &'static str| Just(text.as_bytes().to_vec());
+        prop_oneof![
+            word("GET "),
+            word("/metrics "),
+            word("HTTP/1.1"),
+            word("\r\n"),
+            word("\r\n\r\n"),
+            proptest::collection::vec(any::<u8>(), 0..40),
+            (0..10_000usize).prop_map(|length| vec![b'x'; length]),
+        ]
+    }
+
+    proptest! {
+        /// Only a request that ends within the limit is answered, and only the request of the page with the page.
+        #[test]
+        fn arbitrary_bytes_get_one_answer_or_none(
+            parts in proptest::collection::vec(part(), 0..8),
+            piece in 1..1500usize,
+        ) {
+            let request = parts.concat();
+            let mut client = Client { request: request.clone(), piece, answer: Vec::new() };
+            answer(&mut client, &|| "apus_up 1\n".to_owned()).unwrap();
+            let text = String::from_utf8(client.answer).unwrap();
+            let end = request.windows(4).position(|end| end == b"\r\n\r\n").map(|at| at + 4);
+            match end {
+                None => prop_assert_eq!(&text, ""),
+                Some(end) if end > MAX_REQUEST_BYTES => prop_assert_eq!(&text, ""),
+                // What arrives together with the end of the request counts too.
+                Some(end) if end + 1024 > MAX_REQUEST_BYTES => {}
+                Some(_) => prop_assert!(!text.is_empty()),
+            }
+            let is_page = text.starts_with("HTTP/1.1 200 OK\r\n");
+            prop_assert_eq!(is_page, text.ends_with("\r\n\r\napus_up 1\n"));
+            prop_assert!(!is_page || request.starts_with(b"GET /metrics "));
+            prop_assert!(is_page || text.is_empty() || text.starts_with("HTTP/1.1 40"));
+        }
     }
 
     /// The client sends a byte of its request every 10 ms while the server accepts them, for at most 80 s.

@@ -288,3 +288,107 @@ impl Bundle {
         Scenario::read(&source, &find, &options)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const TEXT: &str = "duration = \"1ms\"\n\
+        topology = { kind = \"star\", hosts = 2, rate = \"10Gbps\", delay = \"1us\", buffer = \"1MB\" }\n\
+        algorithm = { name = \"swift\" }\n\
+        [[workload]]\nkind = \"incast\"\nsize = \"64kB\"\n";
+
+    /// Returns the entries of a bundle but for its manifest.
+    fn entries() -> BTreeMap<String, Vec<u8>> {
+        [(SCENARIO, TEXT), (SUMMARY, "{}"), ("effective/1.toml", TEXT)]
+            .map(|(name, text)| (name.to_owned(), text.as_bytes().to_vec()))
+            .into()
+    }
+
+    fn manifest() -> String {
+        let run = RunEntry {
+            name: "mine".to_owned(),
+            seed: 1,
+            effective: "effective/1.toml".to_owned(),
+            events: 1,
+            event_hash: String::new(),
+        };
+        let manifest = Manifest {
+            bundle_format: BUNDLE_FORMAT,
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            scenario_format: FORMAT,
+            schema_version: SCHEMA_VERSION,
+            scenario: "mine.toml".to_owned(),
+            options: Changes::default(),
+            watchdog: default_watchdog(),
+            files: BTreeMap::new(),
+            runs: vec![run],
+            sha256: entries()
+                .iter()
+                .map(|(name, bytes)| (name.clone(), archive::sha256(bytes)))
+                .collect(),
+        };
+        serde_json::to_string(&manifest).expect("JSON")
+    }
+
+    fn packed(manifest: &[u8]) -> Vec<u8> {
+        let mut all = entries();
+        all.insert(MANIFEST.to_owned(), manifest.to_vec());
+        archive::pack(&all).expect("an archive")
+    }
+
+    /// Some changes: bytes are replaced, removed or inserted, and the end is cut off.
+    fn changed(bytes: &[u8], changes: &[(usize, u8, u8)]) -> Vec<u8> {
+        let mut bytes = bytes.to_vec();
+        for &(place, kind, byte) in changes {
+            let place = place % (bytes.len() + 1);
+            match kind % 8 {
+                0 => bytes.insert(place, byte),
+                1 if place < bytes.len() => _ = bytes.remove(place),
+                2 if byte < 16 => bytes.truncate(place),
+                _ if place < bytes.len() => bytes[place] = byte,
+                _ => {}
+            }
+        }
+        bytes
+    }
+
+    /// Reads everything in a bundle.
+    fn use_all(bundle: &Bundle) {
+        let _ = bundle.watchdog();
+        let _ = bundle.scenario(&Options::default());
+        for run in &bundle.manifest.runs {
+            let _ = bundle.effective(run);
+        }
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(64))]
+
+        #[test]
+        fn a_changed_file_is_refused_or_has_the_same_entries(
+            changes in proptest::collection::vec(any::<(usize, u8, u8)>(), 1..6),
+        ) {
+            if let Ok(bundle) = Bundle::parse(&changed(&packed(manifest().as_bytes()), &changes)) {
+                prop_assert_eq!(&bundle.entries, &entries());
+                use_all(&bundle);
+            }
+        }
+
+        #[test]
+        fn a_changed_manifest_is_refused_or_has_the_same_entries(
+            changes in proptest::collection::vec(any::<(usize, u8, u8)>(), 0..6),
+        ) {
+            let manifest = changed(manifest().as_bytes(), &changes);
+            match Bundle::parse(&packed(&manifest)) {
+                Ok(bundle) => {
+                    prop_assert_eq!(&bundle.entries, &entries());
+                    use_all(&bundle);
+                }
+                Err(why) => prop_assert!(!changes.is_empty() && !why.is_empty()),
+            }
+        }
+    }
+}

@@ -63,19 +63,24 @@ impl Compare {
         let mut failures = comparison.run(&run, &|| interrupt::interrupted(&watch));
         let report = comparison.report();
         let json = to_json(&report.json())? + "\n";
+        // If results cannot be stored they are still printed, here and in the other commands.
+        let mut written = Ok(());
         if let Some(dir) = &dir {
             let setups = comparison.first_seed();
             let (worst, store) = (self.page.worst, store.as_ref());
             let (pages, without) =
                 closer::pages(&self.file, &setups, worst, store, self.limits, &watch);
             failures.extend(without);
-            dir.write("compare.json", &json)
+            written = dir
+                .write("compare.json", &json)
                 .and_then(|()| report.write_table(dir))
-                .and_then(|()| dir.write("report.html", &report.html(pages, &failures)))
-                .map_err(Failure::Run)?;
+                .and_then(|()| dir.write("report.html", &report.html(pages, &failures)));
         }
         print(&if self.json { json } else { report.text() })?;
-        self.page.show(self.out.as_deref())?;
+        match written {
+            Ok(()) => self.page.show(self.out.as_deref())?,
+            Err(why) => failures.push(why),
+        }
         if interrupt::interrupted(&watch) {
             let message = "interrupted; the numbers above cover the completed runs only";
             return Err(interrupt::failure(message.to_owned(), &failures));

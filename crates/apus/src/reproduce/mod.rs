@@ -142,10 +142,11 @@ impl Reproduce {
             Pool::new(entries.iter().map(|entry| (entry.name.as_str(), &entry.scenario)), seeds);
         let mut results = Vec::new();
         let mut failure = None;
-        let mut second = Vec::new();
+        // If results cannot be stored they are still printed. These errors are reported at the end.
+        let (mut second, mut problems) = (Vec::new(), Vec::new());
         pool.run(self.max_memory, &watch, &mut |index, finished| {
-            // An error of writing ends the output, but not the remaining runs.
-            match self.finish(&entries[index], finished, &mut second) {
+            // An error of printing ends the output, but not the remaining runs.
+            match self.finish(&entries[index], finished, &mut second, &mut problems) {
                 Ok(result) => results.push(result),
                 Err(error) => failure = Some(error),
             }
@@ -153,8 +154,7 @@ impl Reproduce {
         if let Some(failure) = failure {
             return Err(failure);
         }
-        // Later errors are reported at the end, after the results.
-        let mut problems: Vec<String> = self.follow(&second, &watch).err().into_iter().collect();
+        problems.extend(self.follow(&second, &watch).err());
         let mut wrote = String::new();
         if let Some(report) = report {
             let scenario = |result: &ExperimentResult| {
@@ -162,13 +162,15 @@ impl Reproduce {
             };
             let pairs = results.iter().filter_map(|result| Some((scenario(result)?, result)));
             let pairs: Vec<_> = pairs.collect();
-            wrote = report.write(&pairs, library::experiments()).map_err(Failure::Run)?;
+            let written = report.write(&pairs, library::experiments());
+            wrote = written.unwrap_or_else(|why| noted(&mut problems, why));
         }
         if let Some(golden) = golden {
             if self.write_events.is_some() {
                 let known: Vec<&str> = library::experiments().collect();
                 let all = self.all.then_some(&known[..]);
-                wrote += &golden.write(&results, all).map_err(Failure::Run)?;
+                let written = golden.write(&results, all);
+                wrote += &written.unwrap_or_else(|why| noted(&mut problems, why));
             } else {
                 let changed = golden.differences(&results);
                 problems
@@ -274,12 +276,14 @@ impl Reproduce {
         Ok(())
     }
 
-    /// Stores and prints the results of an experiment. Adds the runs that its report repeats to `second`.
+    /// Stores and prints the results of an experiment. Adds the runs that its report repeats to `second`, and the reason to
+    /// `problems` if the results cannot be stored.
     fn finish(
         &self,
         entry: &Entry,
         finished: Finished,
         second: &mut Vec<(OutputDir, Vec<SecondRun>)>,
+        problems: &mut Vec<String>,
     ) -> Result<ExperimentResult, Failure> {
         let Finished { experiment, complete, wall_s } = finished;
         let mut result = ExperimentResult {
@@ -299,8 +303,11 @@ impl Reproduce {
             Ok(experiment) => {
                 result.curves = curves::of(&entry.scenario, &experiment);
                 if let Some(dir) = &entry.out {
-                    keep_results(dir, &entry.scenario, &experiment, &result.curves)?;
-                    second.push((dir.clone(), self.second_runs(&entry.scenario, &experiment)));
+                    match keep_results(dir, &entry.scenario, &experiment, &result.curves) {
+                        Ok(()) => second
+                            .push((dir.clone(), self.second_runs(&entry.scenario, &experiment))),
+                        Err(why) => problems.push(why.to_string()),
+                    }
                 }
                 result.status = match (complete, experiment.passes()) {
                     (false, _) => "interrupted",
@@ -320,6 +327,12 @@ impl Reproduce {
         }
         Ok(result)
     }
+}
+
+/// Adds a problem that replaces what a command would have printed.
+fn noted(problems: &mut Vec<String>, why: String) -> String {
+    problems.push(why);
+    String::new()
 }
 
 /// Writes the numbers, tables and charts of an experiment.

@@ -96,7 +96,7 @@ impl Tune {
             other => other,
         })?;
         let json = to_json(&report.json())? + "\n";
-        let mut failures = Vec::new();
+        let (mut failures, mut written) = (Vec::new(), Ok(()));
         if let Some(dir) = &dir {
             let charts = report.charts();
             let (worst, store) = (self.page.worst, store.as_ref());
@@ -105,14 +105,16 @@ impl Tune {
             let page = report.html(runs, &without);
             failures.extend(without);
             let files = charts.iter().map(|(name, chart)| (*name, chart));
-            for (name, text) in
-                [("tune.json", &json), ("report.html", &page)].into_iter().chain(files)
-            {
-                dir.write(name, text).map_err(Failure::Run)?;
-            }
+            written = [("tune.json", &json), ("report.html", &page)]
+                .into_iter()
+                .chain(files)
+                .try_for_each(|(name, text)| dir.write(name, text));
         }
         print(&if self.json { json } else { report.text() })?;
-        self.page.show(self.out.as_deref())?;
+        match written {
+            Ok(()) => self.page.show(self.out.as_deref())?,
+            Err(why) => failures.push(why),
+        }
         if interrupt::interrupted(&watch) {
             let message = "interrupted; the search is complete, but report.html lacks runs";
             return Err(interrupt::failure(message.to_owned(), &failures));

@@ -125,16 +125,15 @@ impl WhatIf {
         let results = results.into_inner().unwrap_or_else(PoisonError::into_inner);
         let report = Report::new(&self.file, &self.fault, healthy, cases, results);
         let json = to_json(&report.json())? + "\n";
-        if let Some(dir) = &dir {
-            dir.write("whatif.json", &json)
-                .and_then(|()| report.write_table(dir))
-                .map_err(Failure::Run)?;
-        }
+        let written = dir.as_ref().map_or(Ok(()), |dir| {
+            dir.write("whatif.json", &json).and_then(|()| report.write_table(dir))
+        });
         print(&if self.json { json } else { report.text() })?;
-        let failures = report.failures();
+        let mut failures = report.failures().to_vec();
+        failures.extend(written.err());
         if interrupt::interrupted(&watch) {
             let message = "interrupted; the numbers above cover the completed runs only";
-            return Err(interrupt::failure(message.to_owned(), failures));
+            return Err(interrupt::failure(message.to_owned(), &failures));
         }
         if failures.is_empty() { Ok(()) } else { Err(Failure::Run(failures.join("\n"))) }
     }

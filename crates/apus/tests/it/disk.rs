@@ -155,3 +155,83 @@ fn a_memory_limit_leaves_whole_files_or_none() {
         .collect();
     assert!(outcomes.contains(&false) && outcomes.contains(&true), "{outcomes:?}");
 }
+
+/// Returns the results in `folder` and its subfolders by their path: the files that are not hidden.
+fn all_results(folder: &Path) -> BTreeMap<String, Vec<u8>> {
+    let mut found = BTreeMap::new();
+    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+        let (name, path) = (entry.file_name().to_string_lossy().into_owned(), entry.path());
+        if path.is_dir() {
+            let within = all_results(&path);
+            found.extend(
+                within.into_iter().map(|(inner, bytes)| (format!("{name}/{inner}"), bytes)),
+            );
+        } else if !name.starts_with('.') {
+            found.insert(name, fs::read(path).expect("a file"));
+        }
+    }
+    found
+}
+
+/// Asserts that a file of results is whole. Some commands extend a table or a list of runs while they go on, so that a
+/// file may have less than at the end of the command; but every one of its states is a whole file of its kind.
+fn assert_is_whole(name: &str, bytes: &[u8], end: &[u8]) {
+    let (_, kind) = name.rsplit_once('.').expect("a file of results has an ending");
+    match kind {
+        "json" => drop(serde_json::from_slice::<serde_json::Value>(bytes).expect(name)),
+        "csv" | "html" | "svg" | "txt" => assert!(bytes.ends_with(b"\n"), "{name}"),
+        // Parquet ends with its magic number, and Arrow files with theirs.
+        "parquet" => assert!(bytes.starts_with(b"PAR1") && bytes.ends_with(b"PAR1"), "{name}"),
+        "arrow" => assert!(bytes.ends_with(b"ARROW1"), "{name}"),
+        "toml" | "zip" | "perfetto-trace" => assert!(bytes == end, "{name}"),
+        _ => panic!("{name}: a file of a new kind; say here how to see that it is whole"),
+    }
+}
+
+/// The same promise for the other commands that write results, and for the other kinds of files.
+#[test]
+fn every_command_leaves_whole_files_and_prints_its_results_on_a_full_disk() {
+    let folder = folder("commands");
+    fs::write(folder.join("mine.toml"), SCENARIO).expect("file");
+    let commands = [
+        "run mine.toml --format parquet --timeline --bundle out/mine.zip --out out/results",
+        "run mine.toml --format arrow --out out/results",
+        "sweep mine.toml --vary workload.size=16kB,64kB --format parquet --out out/results",
+        "compare mine.toml --algorithms swift,dctcp --seeds 2 --out out/results",
+        "whatif mine.toml --link 'host 0 -> *' --fault 'slow fraction=0.25' --out out/results",
+        "tune mine.toml --seeds 1 --out out/results",
+        "reproduce swift/fig5 --quick --out out/results",
+    ];
+    for command in commands {
+        let run = |limits: &str| {
+            let _ = fs::remove_dir_all(folder.join("out"));
+            fs::create_dir(folder.join("out")).expect("a folder");
+            let script = format!("{limits}; exec '{}' {command}", env!("CARGO_BIN_EXE_apus"));
+            let output = Command::new("bash").current_dir(&folder).args(["-c", &script]).output();
+            output.expect("bash")
+        };
+        let without = run("true");
+        succeeds(&without);
+        let end = all_results(&folder.join("out"));
+        let longest = end.values().map(Vec::len).max().expect("files");
+        let limits: Vec<usize> =
+            [1, 8, 64].into_iter().filter(|limit| longest > limit * 1024).collect();
+        for (killed, trap) in [(false, "trap '' XFSZ; "), (true, "")] {
+            for limit in &limits {
+                let output = run(&format!("{trap}ulimit -f {limit}"));
+                assert!(!output.status.success(), "{command}: {limit} KiB");
+                for (name, bytes) in all_results(&folder.join("out")) {
+                    let end = end.get(&name).map_or(&[][..], Vec::as_slice);
+                    assert_is_whole(&name, &bytes, end);
+                }
+                if !killed {
+                    let why = String::from_utf8_lossy(&output.stderr);
+                    assert!(why.contains("cannot be written: "), "{command}: {limit} KiB: {why}");
+                    // Only the last files do not fit the largest of these limits.
+                    let last = Some(limit) == limits.last();
+                    assert!(!last || !output.stdout.is_empty(), "{command}: {limit} KiB");
+                }
+            }
+        }
+    }
+}

@@ -1,5 +1,6 @@
 //! `apus schema`: editors accept every scenario of the repository, and mark unknown keys.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -7,10 +8,14 @@ use std::process::Command;
 use jsonschema::Validator;
 use serde_json::Value;
 
-fn validator() -> Validator {
+fn schema() -> Value {
     let output = Command::new(env!("CARGO_BIN_EXE_apus")).arg("schema").output().expect("run");
     assert!(output.status.success(), "{output:?}");
-    let schema: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    serde_json::from_slice(&output.stdout).expect("JSON")
+}
+
+fn validator() -> Validator {
+    let schema = schema();
     jsonschema::draft202012::meta::validate(&schema).expect("a schema of draft 2020-12");
     jsonschema::draft202012::new(&schema).expect("a schema")
 }
@@ -94,4 +99,44 @@ fn a_misspelt_key_or_a_value_of_another_kind_does_not_fit_the_schema() {
         assert_ne!(text, GOOD, "{right}");
         assert!(!problems(&validator, &text).is_empty(), "{wrong} fits");
     }
+}
+
+/// Adds the keys of scenarios, and the words that a value can be, to `words`.
+fn words_of(schema: &Value, words: &mut BTreeSet<String>) {
+    match schema {
+        Value::Object(fields) => {
+            for (name, value) in fields {
+                match (name.as_str(), value) {
+                    ("properties", Value::Object(keys)) => words.extend(keys.keys().cloned()),
+                    ("const", Value::String(word)) => _ = words.insert(word.clone()),
+                    ("enum", Value::Array(all)) => {
+                        words.extend(all.iter().filter_map(Value::as_str).map(str::to_owned));
+                    }
+                    _ => {}
+                }
+                words_of(value, words);
+            }
+        }
+        Value::Array(all) => all.iter().for_each(|one| words_of(one, words)),
+        _ => {}
+    }
+}
+
+/// `APUS_WRITE_DOCS=1` rewrites the dictionary.
+#[test]
+fn the_dictionary_of_the_fuzzer_has_the_words_of_scenarios() {
+    let mut words = BTreeSet::new();
+    words_of(&schema(), &mut words);
+    let lines: String = words.iter().map(|word| format!("{word:?}\n")).collect();
+    let text = format!(
+        "# Words of scenarios: their keys and the words that a value can be, from `apus schema`.\n{lines}"
+    );
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/dictionaries/scenario.dict");
+    if std::env::var_os("APUS_WRITE_DOCS").is_some() {
+        fs::write(&path, &text).expect("the dictionary");
+    }
+    assert!(
+        fs::read_to_string(&path).expect("the dictionary") == text,
+        "APUS_WRITE_DOCS=1 cargo test -p apus --test it dictionary rewrites it"
+    );
 }
