@@ -32,6 +32,16 @@ impl fmt::Display for Failure {
 }
 
 impl Failure {
+    /// Adds another reason, and keeps the exit code.
+    pub fn and(self, why: &str) -> Self {
+        match self {
+            Self::Input(message) => Self::Input(format!("{message}\n{why}")),
+            Self::Run(message) => Self::Run(format!("{message}\n{why}")),
+            Self::Interrupted(message) => Self::Interrupted(format!("{message}\n{why}")),
+            Self::Checks => Self::Run(why.to_owned()),
+        }
+    }
+
     /// Prints the error to standard error.
     pub fn report(&self) -> ExitCode {
         if !matches!(self, Self::Checks) {

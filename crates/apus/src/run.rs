@@ -150,14 +150,12 @@ impl Run {
             let texts: Vec<String> = runs.runs.iter().map(with_cost).collect();
             print(&texts.join("\n"))?;
         }
-        let failed = failures.len();
-        match kept_in {
-            Ok(out) => self.page.show(out.as_deref())?,
-            Err(why) => failures.push(why),
-        }
+        let shown = kept_in.map_err(Failure::Run).and_then(|out| self.page.show(out.as_deref()));
+        let mut problems: Vec<String> = shown.err().iter().map(Failure::to_string).collect();
         if ended {
-            failures.insert(0, kept(&runs, failed, missing));
-            return Err(Failure::Interrupted(failures.join("\n")));
+            let message = kept(&runs, failures.len(), missing);
+            failures.extend(problems);
+            return Err(interrupt::failure(message, &failures));
         }
         let stopped = runs.runs.iter().filter_map(|run| {
             let why = run.stop_reason.as_ref()?;
@@ -165,13 +163,22 @@ impl Run {
         });
         failures.extend(stopped);
         if !failures.is_empty() {
+            failures.extend(problems);
             return Err(Failure::Run(failures.join("\n")));
         }
         if let Some(file) = &self.bundle {
             let how = (&options, self.watchdog);
-            bundle::write(file, &gathered, how, &runs.runs, &json).map_err(Failure::Run)?;
+            problems.extend(bundle::write(file, &gathered, how, &runs.runs, &json).err());
         }
-        self.judge(scenario, &runs.runs)
+        let verdict = self.judge(scenario, &runs.runs);
+        if problems.is_empty() {
+            return verdict;
+        }
+        let problems = problems.join("\n");
+        Err(match verdict {
+            Ok(()) => Failure::Run(problems),
+            Err(failure) => failure.and(&problems),
+        })
     }
 
     /// Runs all setups and shows the progress on standard error.

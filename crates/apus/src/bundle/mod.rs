@@ -300,11 +300,16 @@ mod tests {
         algorithm = { name = \"swift\" }\n\
         [[workload]]\nkind = \"incast\"\nsize = \"64kB\"\n";
 
-    /// Returns the entries of a bundle but for its manifest.
+    /// Returns the entries of a bundle without its manifest.
     fn entries() -> BTreeMap<String, Vec<u8>> {
         [(SCENARIO, TEXT), (SUMMARY, "{}"), ("effective/1.toml", TEXT)]
             .map(|(name, text)| (name.to_owned(), text.as_bytes().to_vec()))
             .into()
+    }
+
+    fn sums() -> BTreeMap<String, String> {
+        let sum = |(name, bytes): (String, Vec<u8>)| (name, archive::sha256(&bytes));
+        entries().into_iter().map(sum).collect()
     }
 
     fn manifest() -> String {
@@ -325,10 +330,7 @@ mod tests {
             watchdog: default_watchdog(),
             files: BTreeMap::new(),
             runs: vec![run],
-            sha256: entries()
-                .iter()
-                .map(|(name, bytes)| (name.clone(), archive::sha256(bytes)))
-                .collect(),
+            sha256: sums(),
         };
         serde_json::to_string(&manifest).expect("JSON")
     }
@@ -339,7 +341,7 @@ mod tests {
         archive::pack(&all).expect("an archive")
     }
 
-    /// Some changes: bytes are replaced, removed or inserted, and the end is cut off.
+    /// Returns the bytes after these changes: each replaces, removes or inserts a byte, or cuts off the end.
     fn changed(bytes: &[u8], changes: &[(usize, u8, u8)]) -> Vec<u8> {
         let mut bytes = bytes.to_vec();
         for &(place, kind, byte) in changes {
@@ -364,6 +366,15 @@ mod tests {
         }
     }
 
+    #[test]
+    fn an_entry_with_another_hash_is_refused() {
+        let sum = &sums()[SCENARIO];
+        let other = sum.replacen(&sum[..1], if sum.starts_with('0') { "1" } else { "0" }, 1);
+        let why = Bundle::parse(&packed(manifest().replace(sum.as_str(), &other).as_bytes())).err();
+        let why = why.expect("an error");
+        assert!(why.contains("was changed: its SHA-256 is"), "{why}");
+    }
+
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(64))]
 
@@ -384,7 +395,7 @@ mod tests {
             let manifest = changed(manifest().as_bytes(), &changes);
             match Bundle::parse(&packed(&manifest)) {
                 Ok(bundle) => {
-                    prop_assert_eq!(&bundle.entries, &entries());
+                    prop_assert_eq!(&bundle.manifest.sha256, &sums());
                     use_all(&bundle);
                 }
                 Err(why) => prop_assert!(!changes.is_empty() && !why.is_empty()),

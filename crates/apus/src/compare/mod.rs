@@ -77,10 +77,9 @@ impl Compare {
                 .and_then(|()| dir.write("report.html", &report.html(pages, &failures)));
         }
         print(&if self.json { json } else { report.text() })?;
-        match written {
-            Ok(()) => self.page.show(self.out.as_deref())?,
-            Err(why) => failures.push(why),
-        }
+        let shown =
+            written.map_err(Failure::Run).and_then(|()| self.page.show(self.out.as_deref()));
+        failures.extend(shown.err().map(|why| why.to_string()));
         if interrupt::interrupted(&watch) {
             let message = "interrupted; the numbers above cover the completed runs only";
             return Err(interrupt::failure(message.to_owned(), &failures));

@@ -116,17 +116,21 @@ impl Emulate {
             let worst = paged.then_some(self.worst.unwrap_or(DEFAULT_WORST) as usize);
             comparisons.runs.push(run.execute(worst, runs.len(), &watch)?);
         }
-        if let Some(path) = &self.report {
+        let written = self.report.as_ref().map_or(Ok(()), |path| {
             let text =
                 if paged { comparisons.to_html(&scenario.name) } else { comparisons.to_markdown() };
-            write_file(path, &text).map_err(Failure::Run)?;
-        }
+            write_file(path, &text).map_err(Failure::Run)
+        });
         print(&if self.json { to_json(&comparisons)? + "\n" } else { comparisons.to_text() })?;
-        if let Some(path) = self.report.as_ref().filter(|_| self.open) {
-            open::open(path)?;
-        }
+        let shown = written.and_then(|()| match &self.report {
+            Some(path) if self.open => open::open(path),
+            _ => Ok(()),
+        });
         let mut failed = comparisons.runs.iter().flat_map(Comparison::failures);
-        failed.next().map_or(Ok(()), |first| Err(Failure::Run(format!("ops failed: {first}"))))
+        let mut problems =
+            Vec::from_iter(failed.next().map(|first| format!("ops failed: {first}")));
+        problems.extend(shown.err().map(|why| why.to_string()));
+        if problems.is_empty() { Ok(()) } else { Err(Failure::Run(problems.join("\n"))) }
     }
 
     /// Returns the runs, all of them checked to be possible.

@@ -330,9 +330,12 @@ impl Perf {
         let Measured { latencies, record, bar, .. } = ops;
         bar.finish_and_clear();
         let Outcome { seconds, ops: per_flow, unfinished, mut failure } = outcome;
-        if let (Some(record), Some(dir)) = (&record, dir) {
-            record.write(dir, self.op.name(), self.size(), seconds, &unfinished)?;
-        }
+        let stored = match (&record, dir) {
+            (Some(record), Some(dir)) => {
+                record.write(dir, self.op.name(), self.size(), seconds, &unfinished)
+            }
+            _ => Ok(()),
+        };
         let ops: u64 = per_flow.iter().sum();
         if ops == 0 && failure.is_none() {
             let what =
@@ -358,6 +361,10 @@ impl Perf {
             partial,
             delays: Delays::of(host),
             source_ports: servers.iter().filter_map(|(c, _)| SourcePorts::of(c)).collect(),
+        };
+        let failure = match (failure, stored) {
+            (Some(failure), Err(why)) => Some(failure.and(&why.to_string())),
+            (failure, stored) => failure.or(stored.err()),
         };
         Ok((results, failure))
     }

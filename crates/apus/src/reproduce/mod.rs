@@ -141,20 +141,12 @@ impl Reproduce {
         let pool =
             Pool::new(entries.iter().map(|entry| (entry.name.as_str(), &entry.scenario)), seeds);
         let mut results = Vec::new();
-        let mut failure = None;
-        // If results cannot be stored they are still printed. These errors are reported at the end.
+        // Results that cannot be stored are still printed, and vice versa. These errors are reported at the end.
         let (mut second, mut problems) = (Vec::new(), Vec::new());
         pool.run(self.max_memory, &watch, &mut |index, finished| {
-            // An error of printing ends the output, but not the remaining runs.
-            match self.finish(&entries[index], finished, &mut second, &mut problems) {
-                Ok(result) => results.push(result),
-                Err(error) => failure = Some(error),
-            }
+            results.push(self.finish(&entries[index], finished, &mut second, &mut problems));
         });
-        if let Some(failure) = failure {
-            return Err(failure);
-        }
-        problems.extend(self.follow(&second, &watch).err());
+        problems.extend(self.follow(&second, &watch));
         let mut wrote = String::new();
         if let Some(report) = report {
             let scenario = |result: &ExperimentResult| {
@@ -184,12 +176,13 @@ impl Reproduce {
             results,
             cost,
         };
-        if self.json {
-            print(&(to_json(&results)? + "\n"))?;
+        let text = if self.json {
+            to_json(&results)? + "\n"
         } else {
             let errors = results.results.iter().filter(|result| result.status == "error").count();
-            print(&format!("{}{wrote}", results.counts.lines(errors)))?;
-        }
+            format!("{}{wrote}", results.counts.lines(errors))
+        };
+        say(&text, &mut problems);
         if interrupt::interrupted(&watch) {
             return Err(interrupt::failure(kept(&results, seeds), &problems));
         }
@@ -262,7 +255,9 @@ impl Reproduce {
     }
 
     /// Repeats the runs whose slowest ops the reports follow, and adds the causes of these ops to the reports.
-    fn follow(&self, second: &[(OutputDir, Vec<SecondRun>)], watch: &Watch) -> Result<(), String> {
+    /// Returns the pages that cannot be written.
+    fn follow(&self, second: &[(OutputDir, Vec<SecondRun>)], watch: &Watch) -> Vec<String> {
+        let mut problems = Vec::new();
         for (dir, runs) in second {
             let setups: Vec<Setup> = runs.iter().map(|run| run.setup.clone()).collect();
             let cores = available_parallelism().unwrap_or(NonZeroUsize::MIN);
@@ -270,21 +265,21 @@ impl Reproduce {
             let causes = closer::follow(runs, side_by_side, watch);
             if !causes.is_empty() {
                 let page = with_causes(&dir.path().join("report.html"), &causes);
-                page.and_then(|page| dir.write("report.html", &page))?;
+                problems.extend(page.and_then(|page| dir.write("report.html", &page)).err());
             }
         }
-        Ok(())
+        problems
     }
 
     /// Stores and prints the results of an experiment. Adds the runs that its report repeats to `second`, and the reason to
-    /// `problems` if the results cannot be stored.
+    /// `problems` if the results cannot be stored or printed.
     fn finish(
         &self,
         entry: &Entry,
         finished: Finished,
         second: &mut Vec<(OutputDir, Vec<SecondRun>)>,
         problems: &mut Vec<String>,
-    ) -> Result<ExperimentResult, Failure> {
+    ) -> ExperimentResult {
         let Finished { experiment, complete, wall_s } = finished;
         let mut result = ExperimentResult {
             id: entry.name.clone(),
@@ -323,9 +318,18 @@ impl Reproduce {
             Err(error) => result.error = Some(error),
         }
         if !self.json {
-            print(&tables::experiment(&result))?;
+            say(&tables::experiment(&result), problems);
         }
-        Ok(result)
+        result
+    }
+}
+
+/// Prints a text. An error is a problem, once for all texts.
+fn say(text: &str, problems: &mut Vec<String>) {
+    if let Err(why) = print(text).map_err(|why| why.to_string())
+        && !problems.contains(&why)
+    {
+        problems.push(why);
     }
 }
 

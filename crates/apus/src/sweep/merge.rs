@@ -65,13 +65,15 @@ pub fn merge(
     } else {
         let text = table::terminal(&plan.vary, &rows, &plan.metrics);
         let (count, out) = (runs.len(), out.display());
-        print(&format!(
-            "{text}\n{done} of {count} runs complete. Table, chart and all numbers: {out}\n"
-        ))?;
+        let place = match written {
+            Ok(()) => format!(" Table, chart and all numbers: {out}"),
+            Err(_) => String::new(),
+        };
+        print(&format!("{text}\n{done} of {count} runs complete.{place}\n"))?;
     }
-    written.map_err(Failure::Run)?;
     let mut problems: Vec<String> = runs.iter().filter_map(|run| run.failure.clone()).collect();
     problems.extend(missing);
+    problems.extend(written.err());
     if problems.is_empty() { Ok(()) } else { Err(Failure::Run(problems.join("\n"))) }
 }
 

@@ -179,15 +179,14 @@ impl Sweep {
         } else {
             let mut text = table::terminal(&plan.vary, &rows, &plan.metrics);
             let out = out.display();
-            text += &match self.shard {
-                None => format!(
-                    "\n{done} of {count} runs complete ({kept} reused). Table, chart and all numbers: \
-                     {out}\n"
-                ),
-                Some(shard) => format!(
-                    "\nshard {shard}: {done} of {count} runs complete ({kept} reused). `apus sweep \
-                     --merge {out}` makes the table of all shards\n"
-                ),
+            let shard = self.shard.map(|shard| format!("shard {shard}: ")).unwrap_or_default();
+            text += &format!("\n{shard}{done} of {count} runs complete ({kept} reused).");
+            text += &match (self.shard, &written) {
+                (None, Ok(())) => format!(" Table, chart and all numbers: {out}\n"),
+                (None, Err(_)) => "\n".to_owned(),
+                (Some(_), _) => {
+                    format!(" `apus sweep --merge {out}` makes the table of all shards\n")
+                }
             };
             if others > 0 {
                 text += &format!(
@@ -198,11 +197,12 @@ impl Sweep {
             }
             print(&text)?;
         }
-        written.map_err(Failure::Run)?;
-        if self.open {
-            open::open(&out.join("report.html"))?;
-        }
-        let failures: Vec<String> = runs.into_iter().filter_map(|run| run.failure).collect();
+        let shown = written.map_err(Failure::Run).and_then(|()| match self.open {
+            true => open::open(&out.join("report.html")),
+            false => Ok(()),
+        });
+        let mut failures: Vec<String> = runs.into_iter().filter_map(|run| run.failure).collect();
+        failures.extend(shown.err().map(|why| why.to_string()));
         if interrupt::interrupted(&watch) {
             let message = format!(
                 "interrupted; {done} of {count} runs are complete and kept; run the same command to \

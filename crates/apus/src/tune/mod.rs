@@ -111,10 +111,9 @@ impl Tune {
                 .try_for_each(|(name, text)| dir.write(name, text));
         }
         print(&if self.json { json } else { report.text() })?;
-        match written {
-            Ok(()) => self.page.show(self.out.as_deref())?,
-            Err(why) => failures.push(why),
-        }
+        let shown =
+            written.map_err(Failure::Run).and_then(|()| self.page.show(self.out.as_deref()));
+        failures.extend(shown.err().map(|why| why.to_string()));
         if interrupt::interrupted(&watch) {
             let message = "interrupted; the search is complete, but report.html lacks runs";
             return Err(interrupt::failure(message.to_owned(), &failures));

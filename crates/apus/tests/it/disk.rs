@@ -194,11 +194,12 @@ fn every_command_leaves_whole_files_and_prints_its_results_on_a_full_disk() {
     let folder = folder("commands");
     fs::write(folder.join("mine.toml"), SCENARIO).expect("file");
     let commands = [
-        "run mine.toml --format parquet --timeline --bundle out/mine.zip --out out/results",
+        "run mine.toml --bundle out/mine.zip",
+        "run mine.toml --format parquet --timeline --out out/results",
         "run mine.toml --format arrow --out out/results",
         "sweep mine.toml --vary workload.size=16kB,64kB --format parquet --out out/results",
         "compare mine.toml --algorithms swift,dctcp --seeds 2 --out out/results",
-        "whatif mine.toml --link 'host 0 -> *' --fault 'slow fraction=0.25' --out out/results",
+        "whatif mine.toml --link 'host * -> *' --pairs --fault 'slow fraction=0.25' --out out/results",
         "tune mine.toml --seeds 1 --out out/results",
         "reproduce swift/fig5 --quick --out out/results",
     ];
@@ -216,6 +217,7 @@ fn every_command_leaves_whole_files_and_prints_its_results_on_a_full_disk() {
         let longest = end.values().map(Vec::len).max().expect("files");
         let limits: Vec<usize> =
             [1, 8, 64].into_iter().filter(|limit| longest > limit * 1024).collect();
+        assert!(!limits.is_empty(), "{command}: no file is longer than 1 KiB");
         for (killed, trap) in [(false, "trap '' XFSZ; "), (true, "")] {
             for limit in &limits {
                 let output = run(&format!("{trap}ulimit -f {limit}"));
@@ -224,14 +226,23 @@ fn every_command_leaves_whole_files_and_prints_its_results_on_a_full_disk() {
                     let end = end.get(&name).map_or(&[][..], Vec::as_slice);
                     assert_is_whole(&name, &bytes, end);
                 }
-                if !killed {
-                    let why = String::from_utf8_lossy(&output.stderr);
-                    assert!(why.contains("cannot be written: "), "{command}: {limit} KiB: {why}");
-                    // Only the last files do not fit the largest of these limits.
-                    let last = Some(limit) == limits.last();
-                    assert!(!last || !output.stdout.is_empty(), "{command}: {limit} KiB");
+                if killed {
+                    continue;
+                }
+                let why = String::from_utf8_lossy(&output.stderr);
+                assert!(why.contains("cannot be written: "), "{command}: {limit} KiB: {why}");
+                assert!(matches!(output.status.code(), Some(1 | 2)), "{command}: {limit} KiB");
+                // Only the last files do not fit the largest of these limits, so all runs have results.
+                if Some(limit) == limits.last() {
+                    assert_eq!(printed(&output), printed(&without), "{command}: {limit} KiB");
                 }
             }
         }
     }
+}
+
+/// Returns the second to fourth line of the output, which contain no real times.
+fn printed(output: &Output) -> Vec<String> {
+    let text = String::from_utf8_lossy(&output.stdout);
+    text.lines().skip(1).take(3).map(str::to_owned).collect()
 }
