@@ -2,8 +2,9 @@
 
 use std::fmt;
 use std::process::exit;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock};
+use std::time::{Duration, Instant};
 
 use apus_sim::{Tell, Watch};
 use apus_units::Span;
@@ -13,6 +14,10 @@ use crate::failure::{Failure, INTERRUPTED};
 /// Default span of the watchdog: ten times the longest gap between packets, which occurs with a window of 0.001 packets
 /// and an RTT of 100 us.
 pub const DEFAULT_SILENCE: &str = "1s";
+
+/// Requests to end that arrive within this time of the first one are the same request. deviation: `timeout` sends its
+/// signal to the process and to its group at once, and a person needs longer to decide on a second Ctrl-C.
+const SAME_REQUEST: Duration = Duration::from_secs(1);
 
 /// Maximum number of warnings of a command, over all runs.
 const TOLD: usize = 20;
@@ -43,14 +48,49 @@ impl fmt::Display for Silence {
     }
 }
 
+/// Requests to end the process: Ctrl-C, and the signals of service managers and of `timeout`.
+#[derive(Debug, Default)]
+pub struct Requests {
+    first: OnceLock<Instant>,
+}
+
+#[derive(Debug, PartialEq, Eq)]
+enum Request {
+    First,
+    /// A repetition of the first one.
+    Same,
+    Second,
+}
+
+impl Requests {
+    /// Takes a request and returns `true` if it is the first one. The second one ends the process.
+    pub fn take(&self) -> bool {
+        match self.kind(Instant::now()) {
+            Request::First => true,
+            Request::Same => false,
+            Request::Second => exit(INTERRUPTED.into()),
+        }
+    }
+
+    fn kind(&self, now: Instant) -> Request {
+        match self.first.get() {
+            Some(first) if now.duration_since(*first) < SAME_REQUEST => Request::Same,
+            Some(_) => Request::Second,
+            // Two threads that take the first request at the same time have the same one.
+            None if self.first.set(now).is_err() => Request::Same,
+            None => Request::First,
+        }
+    }
+}
+
 /// Handles Ctrl-C and requests to terminate from now on. The first one ends the runs at their next step and keeps their
 /// results; the second one ends the process.
 pub fn watch(silence: Silence) -> Result<Watch, Failure> {
     let stop = Arc::new(AtomicBool::new(false));
-    let flag = Arc::clone(&stop);
+    let (flag, requests) = (Arc::clone(&stop), Requests::default());
     ctrlc::set_handler(move || {
-        if flag.swap(true, Ordering::Relaxed) {
-            exit(INTERRUPTED.into());
+        if requests.take() {
+            flag.store(true, Ordering::Relaxed);
         }
     })
     .map_err(|error| Failure::Run(format!("Ctrl-C cannot be watched for: {error}")))?;
@@ -73,4 +113,18 @@ pub fn failure(message: String, failures: &[String]) -> Failure {
     let lines: Vec<&str> =
         std::iter::once(message.as_str()).chain(failures.iter().map(String::as_str)).collect();
     Failure::Interrupted(lines.join("\n"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_signal_that_is_sent_twice_at_once_is_one_request() {
+        let (requests, now) = (Requests::default(), Instant::now());
+        assert_eq!(requests.kind(now), Request::First);
+        assert_eq!(requests.kind(now), Request::Same);
+        assert_eq!(requests.kind(now + SAME_REQUEST / 2), Request::Same);
+        assert_eq!(requests.kind(now + SAME_REQUEST), Request::Second);
+    }
 }

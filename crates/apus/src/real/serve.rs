@@ -1,7 +1,6 @@
 //! `apus serve`: a peer for `apus ping` and `apus perf`.
 
 use std::net::SocketAddr;
-use std::process::exit;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
@@ -19,7 +18,8 @@ use super::notify::notify;
 use super::quotas::QuotaOptions;
 use super::reload::{Keys, Reload};
 use super::{Common, PORT, any_duration, filled};
-use crate::failure::{Failure, INTERRUPTED};
+use crate::failure::Failure;
+use crate::interrupt::Requests;
 use crate::output::print;
 
 /// Serve `apus ping` and `apus perf`: return messages, and provide a region to write and read.
@@ -37,7 +37,7 @@ pub struct Serve {
     #[arg(long, value_name = "NAME", conflicts_with = "insecure")]
     accept: Vec<String>,
     /// Maximum time to wait for outstanding ops after the first Ctrl-C or SIGTERM, before connections are closed. A second
-    /// signal ends the process at once.
+    /// signal, a second later or more, ends the process at once.
     #[arg(long, value_name = "TIME", default_value = "5s", value_parser = any_duration)]
     drain: Duration,
     /// Size of the region, in bytes.
@@ -178,10 +178,12 @@ fn drain_on_signal(host: &Arc<Host>, timeout: Duration) -> Result<Arc<Shutdown>,
     let state = Arc::clone(&shutdown);
     let failed = |error| Failure::Run(format!("Ctrl-C cannot be watched for: {error}"));
     let mut signals = Signals::new([SIGINT, SIGTERM]).map_err(failed)?;
+    let requests = Requests::default();
     let on_signal = move || {
-        if state.asked.swap(true, Ordering::Relaxed) {
-            exit(INTERRUPTED.into());
+        if !requests.take() {
+            return;
         }
+        state.asked.store(true, Ordering::Relaxed);
         let Some(host) = host.upgrade() else { return };
         notify("STOPPING=1");
         let drain = {

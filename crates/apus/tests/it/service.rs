@@ -5,6 +5,8 @@ use std::io::Write;
 use std::os::unix::net::UnixDatagram;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::thread::sleep;
+use std::time::Duration;
 
 use apus_udp::session::KeyRing;
 use apus_udp::{Config, Connection, End, Host, Request, SubmitError};
@@ -60,6 +62,8 @@ fn a_drain_that_takes_too_long_is_a_failure_and_a_second_signal_ends_at_once() {
         service.signal("-INT");
         if code == 130 {
             until("the client is told", || connection.is_peer_draining());
+            // Earlier, it would be a repetition of the first signal.
+            sleep(Duration::from_secs(1));
             service.signal("-TERM");
         }
         let (ended, log) = service.end();
