@@ -246,3 +246,32 @@ fn printed(output: &Output) -> Vec<String> {
     let text = String::from_utf8_lossy(&output.stdout);
     text.lines().skip(1).take(3).map(str::to_owned).collect()
 }
+
+/// Checks are evaluated and printed although the results or the bundle cannot be stored. The exit status says what failed.
+#[test]
+fn checks_are_evaluated_on_a_full_disk() {
+    let folder = folder("checks");
+    let check = |low: f64| {
+        format!(
+            "{SCENARIO}[[check]]\nname = \"busy\"\nkind = \"shape\"\nmetric = \"throughput_gbps\"\nlow = {low}\n\
+             source = \"our own goal\"\n"
+        )
+    };
+    for (low, verdict) in [(1.0, "pass"), (11.0, "FAIL")] {
+        fs::write(folder.join("mine.toml"), check(low)).expect("file");
+        for (stored, limit) in [("--out out", 4), ("--bundle mine.zip", 1)] {
+            let script = format!(
+                "trap '' XFSZ; ulimit -f {limit}; exec '{}' run mine.toml {stored}",
+                env!("CARGO_BIN_EXE_apus")
+            );
+            let output = Command::new("bash").current_dir(&folder).args(["-c", &script]).output();
+            let output = output.expect("bash");
+            let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+            let (stdout, stderr) = (text(&output.stdout), text(&output.stderr));
+            assert_eq!(output.status.code(), Some(1), "{stderr}");
+            let line = stdout.lines().find(|line| line.trim_start().starts_with("busy"));
+            assert!(line.is_some_and(|line| line.contains(verdict)), "{stored}: {stdout}");
+            assert!(stderr.contains("cannot be written: "), "{stored}: {stderr}");
+        }
+    }
+}
