@@ -15,7 +15,7 @@ use crate::failure::{Failure, INTERRUPTED};
 /// and an RTT of 100 us.
 pub const DEFAULT_SILENCE: &str = "1s";
 
-/// Requests to end that arrive within this time of the first one are the same request. deviation: `timeout` sends its
+/// Requests to end that are handled within this time of the first one are the same request. deviation: `timeout` sends its
 /// signal to the process and to its group at once, and a person needs longer to decide on a second Ctrl-C.
 const SAME_REQUEST: Duration = Duration::from_secs(1);
 
@@ -48,9 +48,10 @@ impl fmt::Display for Silence {
     }
 }
 
-/// Requests to end the process: Ctrl-C, and the signals of service managers and of `timeout`.
-#[derive(Debug, Default)]
-pub struct Requests {
+/// Requests to end the process: Ctrl-C, keys, and the signals of service managers and of `timeout`.
+static REQUESTS: Requests = Requests { first: OnceLock::new() };
+
+struct Requests {
     first: OnceLock<Instant>,
 }
 
@@ -63,15 +64,6 @@ enum Request {
 }
 
 impl Requests {
-    /// Takes a request and returns `true` if it is the first one. The second one ends the process.
-    pub fn take(&self) -> bool {
-        match self.kind(Instant::now()) {
-            Request::First => true,
-            Request::Same => false,
-            Request::Second => exit(INTERRUPTED.into()),
-        }
-    }
-
     fn kind(&self, now: Instant) -> Request {
         match self.first.get() {
             Some(first) if now.duration_since(*first) < SAME_REQUEST => Request::Same,
@@ -83,13 +75,26 @@ impl Requests {
     }
 }
 
+/// Takes a request to end, and returns `true` if it is the first one. The second one, a second later or more, calls
+/// `before` and ends the process.
+pub fn is_first_request(before: impl FnOnce()) -> bool {
+    match REQUESTS.kind(Instant::now()) {
+        Request::First => true,
+        Request::Same => false,
+        Request::Second => {
+            before();
+            exit(INTERRUPTED.into())
+        }
+    }
+}
+
 /// Handles Ctrl-C and requests to terminate from now on. The first one ends the runs at their next step and keeps their
-/// results; the second one ends the process.
+/// results; the second one, a second later or more, ends the process.
 pub fn watch(silence: Silence) -> Result<Watch, Failure> {
     let stop = Arc::new(AtomicBool::new(false));
-    let (flag, requests) = (Arc::clone(&stop), Requests::default());
+    let flag = Arc::clone(&stop);
     ctrlc::set_handler(move || {
-        if requests.take() {
+        if is_first_request(|| {}) {
             flag.store(true, Ordering::Relaxed);
         }
     })
@@ -121,7 +126,7 @@ mod tests {
 
     #[test]
     fn a_signal_that_is_sent_twice_at_once_is_one_request() {
-        let (requests, now) = (Requests::default(), Instant::now());
+        let (requests, now) = (Requests { first: OnceLock::new() }, Instant::now());
         assert_eq!(requests.kind(now), Request::First);
         assert_eq!(requests.kind(now), Request::Same);
         assert_eq!(requests.kind(now + SAME_REQUEST / 2), Request::Same);

@@ -26,6 +26,15 @@ pub fn print(text: &str) -> Result<(), Failure> {
     }
 }
 
+/// Prints results as [`print`] does. An error is added to `problems`, once for all texts, so that it hides no other one.
+pub fn say(text: &str, problems: &mut Vec<String>) {
+    if let Err(why) = print(text).map_err(|why| why.to_string())
+        && !problems.contains(&why)
+    {
+        problems.push(why);
+    }
+}
+
 /// Returns results as indented JSON.
 pub fn to_json(results: &impl Serialize) -> Result<String, Failure> {
     serde_json::to_string_pretty(results).map_err(|error| Failure::Run(error.to_string()))

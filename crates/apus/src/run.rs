@@ -18,7 +18,7 @@ use crate::failure::Failure;
 use crate::interrupt::{self, DEFAULT_SILENCE, Silence, read_silence};
 use crate::library::Gathered;
 use crate::memory::MaxMemory;
-use crate::output::{OutputDir, print, to_json};
+use crate::output::{OutputDir, print, say, to_json};
 use crate::progress::Meter;
 use crate::report::SecondRun;
 use crate::reproduce::tables::tables;
@@ -141,17 +141,20 @@ impl Run {
             keep(&dir, "run", scenario, (&all, &all), &json, Judged::default(), &causes)?;
             Ok(Some(dir.path().to_owned()))
         });
+        let mut problems = Vec::new();
         if self.json {
-            print(&(to_json(&RunsWithCost::new(&runs))? + "\n"))?;
+            say(&(to_json(&RunsWithCost::new(&runs))? + "\n"), &mut problems);
         } else {
             if !scenario.quick.is_empty() {
-                print(&format!("quick: {}\n\n", scenario.quick.join("; ")))?;
+                say(&format!("quick: {}\n\n", scenario.quick.join("; ")), &mut problems);
             }
             let texts: Vec<String> = runs.runs.iter().map(with_cost).collect();
-            print(&texts.join("\n"))?;
+            say(&texts.join("\n"), &mut problems);
         }
+        // The repetition for the report may have been interrupted.
+        let lacks_causes = !ended && interrupt::interrupted(&watch);
         let shown = kept_in.map_err(Failure::Run).and_then(|out| self.page.show(out.as_deref()));
-        let mut problems: Vec<String> = shown.err().iter().map(Failure::to_string).collect();
+        problems.extend(shown.err().map(|why| why.to_string()));
         if ended {
             let message = kept(&runs, failures.len(), missing);
             failures.extend(problems);
@@ -171,6 +174,12 @@ impl Run {
             problems.extend(bundle::write(file, &gathered, how, &runs.runs, &json).err());
         }
         let verdict = self.judge(scenario, &runs.runs);
+        if lacks_causes {
+            let message =
+                "interrupted; all runs are complete, but report.html lacks causes of slow ops";
+            problems.extend(verdict.err().map(|why| why.to_string()).filter(|why| !why.is_empty()));
+            return Err(interrupt::failure(message.to_owned(), &problems));
+        }
         if problems.is_empty() {
             return verdict;
         }

@@ -17,7 +17,7 @@ use crate::closer::{self, PageOptions};
 use crate::failure::Failure;
 use crate::interrupt;
 use crate::library;
-use crate::output::{OutputDir, print, to_json};
+use crate::output::{OutputDir, say, to_json};
 use crate::store::Store;
 use crate::tables::TableFormat;
 
@@ -76,7 +76,7 @@ impl Compare {
                 .and_then(|()| report.write_table(dir))
                 .and_then(|()| dir.write("report.html", &report.html(pages, &failures)));
         }
-        print(&if self.json { json } else { report.text() })?;
+        say(&if self.json { json } else { report.text() }, &mut failures);
         let shown =
             written.map_err(Failure::Run).and_then(|()| self.page.show(self.out.as_deref()));
         failures.extend(shown.err().map(|why| why.to_string()));

@@ -37,7 +37,7 @@ use crate::interrupt::{self, DEFAULT_SILENCE, read_silence};
 use crate::library;
 use crate::memory::MaxMemory;
 use crate::open;
-use crate::output::{check_writable, print, to_json, write_file};
+use crate::output::{check_writable, say, to_json, write_file};
 use crate::progress::Meter;
 use crate::report::{RunPage, SecondRun};
 use report::{Comparison, Comparisons};
@@ -111,26 +111,39 @@ impl Emulate {
         }
         let silence = read_silence(DEFAULT_SILENCE).map_err(Failure::Run)?;
         let watch = interrupt::watch(silence)?;
-        let mut comparisons = Comparisons { runs: Vec::new() };
+        let (mut comparisons, mut stopped) = (Comparisons { runs: Vec::new() }, None);
         for run in &runs {
             let worst = paged.then_some(self.worst.unwrap_or(DEFAULT_WORST) as usize);
-            comparisons.runs.push(run.execute(worst, runs.len(), &watch)?);
+            match run.execute(worst, runs.len(), &watch) {
+                Ok(comparison) => comparisons.runs.push(comparison),
+                Err(failure) if comparisons.runs.is_empty() => return Err(failure),
+                Err(failure) => {
+                    stopped = Some(failure);
+                    break;
+                }
+            }
         }
         let written = self.report.as_ref().map_or(Ok(()), |path| {
             let text =
                 if paged { comparisons.to_html(&scenario.name) } else { comparisons.to_markdown() };
             write_file(path, &text).map_err(Failure::Run)
         });
-        print(&if self.json { to_json(&comparisons)? + "\n" } else { comparisons.to_text() })?;
+        let mut problems = Vec::new();
+        let text = if self.json { to_json(&comparisons)? + "\n" } else { comparisons.to_text() };
+        say(&text, &mut problems);
         let shown = written.and_then(|()| match &self.report {
             Some(path) if self.open => open::open(path),
             _ => Ok(()),
         });
         let mut failed = comparisons.runs.iter().flat_map(Comparison::failures);
-        let mut problems =
-            Vec::from_iter(failed.next().map(|first| format!("ops failed: {first}")));
+        problems.extend(failed.next().map(|first| format!("ops failed: {first}")));
         problems.extend(shown.err().map(|why| why.to_string()));
-        if problems.is_empty() { Ok(()) } else { Err(Failure::Run(problems.join("\n"))) }
+        match stopped {
+            Some(failure) if problems.is_empty() => Err(failure),
+            Some(failure) => Err(failure.and(&problems.join("\n"))),
+            None if problems.is_empty() => Ok(()),
+            None => Err(Failure::Run(problems.join("\n"))),
+        }
     }
 
     /// Returns the runs, all of them checked to be possible.
@@ -176,10 +189,11 @@ impl Run {
             run_all(&setups, one, Threads::Exactly(1), watch, &|step| meter.on_step(step)).pop();
         drop(meter);
         let summary = summary.unwrap_or_else(|| Err("the simulation did not end".to_owned()));
-        let summary = summary.map_err(Failure::Run)?;
         if interrupt::interrupted(watch) {
-            return Err(Failure::Interrupted("interrupted; there are no results".to_owned()));
+            let message = format!("interrupted; there are no results of {}", self.setup.name());
+            return Err(Failure::Interrupted(message));
         }
+        let summary = summary.map_err(Failure::Run)?;
         let simulated = Side::of_simulation(&summary);
         let outcome = emulate(&self.spec, watch)?;
         let real = Side::of_outcome(&outcome, &self.spec);

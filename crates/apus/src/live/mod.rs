@@ -4,7 +4,6 @@ mod history;
 mod panel;
 
 use std::io::{IsTerminal as _, stderr};
-use std::process::exit;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -20,7 +19,8 @@ use ratatui::crossterm::terminal::{
     EnterAlternateScreen, LeaveAlternateScreen, disable_raw_mode, enable_raw_mode,
 };
 
-use crate::failure::{Failure, INTERRUPTED};
+use crate::failure::Failure;
+use crate::interrupt;
 use crate::progress::Tracker;
 use panel::Panel;
 
@@ -145,11 +145,10 @@ fn frame(
     Ok(())
 }
 
-/// Ends the runs at their next step. The second call ends the process, like a second Ctrl-C.
+/// Ends the runs at their next step. The second call ends the process, like a second signal.
 fn end(watch: &Watch) {
-    if watch.stop.swap(true, Ordering::Relaxed) {
-        close();
-        exit(INTERRUPTED.into());
+    if interrupt::is_first_request(close) {
+        watch.stop.store(true, Ordering::Relaxed);
     }
 }
 

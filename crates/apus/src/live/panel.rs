@@ -114,7 +114,7 @@ impl Panel {
             |text: &String| Line::styled(format!("warning: {text}"), Style::new().fg(Color::Red));
         let mut lines: Vec<Line<'_>> = self.warnings[from..].iter().map(warning).collect();
         let keys = if stops {
-            "The runs end at their next step; q again ends the process without results"
+            "The runs end at their next step; q again, a second later, ends the process without results"
         } else if self.runs.len() > 1 {
             "q: end the runs and keep their results   Tab: next run"
         } else {

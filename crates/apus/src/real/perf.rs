@@ -256,14 +256,19 @@ impl Perf {
             servers.push((connection, region));
         }
         let watch = interrupt::watch(Silence(None))?;
-        let (results, early) = self.measure((&host, algorithm), &servers, dir.as_ref(), &watch)?;
+        let (results, early, stored) =
+            self.measure((&host, algorithm), &servers, dir.as_ref(), &watch)?;
         if early.is_none() {
             for (connection, _) in &servers {
                 connection.close();
             }
         }
-        self.say(&results)?;
-        early.map_or(Ok(()), Err)
+        let problems = [stored.err(), self.say(&results).err()].into_iter().flatten();
+        let all = problems.fold(early, |first, why| match first {
+            Some(first) => Some(first.and(&why.to_string())),
+            None => Some(why),
+        });
+        all.map_or(Ok(()), Err)
     }
 
     fn say(&self, results: &Results) -> Result<(), Failure> {
@@ -287,14 +292,14 @@ impl Perf {
     }
 
     /// Measures until the time is over, the user interrupts, or an op fails; then lets the ops submitted in time end.
-    /// Returns the results so far, and the failure of the command if it ended early.
+    /// Returns the results so far, the failure of the measurement if it ended early, and whether the results were stored.
     fn measure(
         &self,
         (host, algorithm): (&apus_udp::Host, Option<Algorithm>),
         servers: &[(Connection, RegionKey)],
         dir: Option<&OutputDir>,
         watch: &Watch,
-    ) -> Result<(Results, Option<Failure>), Failure> {
+    ) -> Result<(Results, Option<Failure>, Result<(), Failure>), Failure> {
         let flows = self.flows as usize;
         let all = servers.len() * flows;
         let flow = |index: usize| (&servers[index / flows].0, index % flows);
@@ -362,11 +367,7 @@ impl Perf {
             delays: Delays::of(host),
             source_ports: servers.iter().filter_map(|(c, _)| SourcePorts::of(c)).collect(),
         };
-        let failure = match (failure, stored) {
-            (Some(failure), Err(why)) => Some(failure.and(&why.to_string())),
-            (failure, stored) => failure.or(stored.err()),
-        };
-        Ok((results, failure))
+        Ok((results, failure, stored))
     }
 }
 

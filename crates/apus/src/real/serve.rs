@@ -19,7 +19,7 @@ use super::quotas::QuotaOptions;
 use super::reload::{Keys, Reload};
 use super::{Common, PORT, any_duration, filled};
 use crate::failure::Failure;
-use crate::interrupt::Requests;
+use crate::interrupt;
 use crate::output::print;
 
 /// Serve `apus ping` and `apus perf`: return messages, and provide a region to write and read.
@@ -172,23 +172,23 @@ struct Shutdown {
     drained: AtomicBool,
 }
 
-/// Drains the host on the first Ctrl-C or request to terminate, and then stops it. The second one ends the process.
+/// Drains the host on the first Ctrl-C or request to terminate, and then stops it. The second one, a second later or more,
+/// ends the process.
 fn drain_on_signal(host: &Arc<Host>, timeout: Duration) -> Result<Arc<Shutdown>, Failure> {
     let (shutdown, host) = (Arc::new(Shutdown::default()), Arc::downgrade(host));
     let state = Arc::clone(&shutdown);
     let failed = |error| Failure::Run(format!("Ctrl-C cannot be watched for: {error}"));
     let mut signals = Signals::new([SIGINT, SIGTERM]).map_err(failed)?;
-    let requests = Requests::default();
     let on_signal = move || {
-        if !requests.take() {
+        if !interrupt::is_first_request(|| {}) {
             return;
         }
         state.asked.store(true, Ordering::Relaxed);
         let Some(host) = host.upgrade() else { return };
-        notify("STOPPING=1");
         let drain = {
             let (host, state) = (Arc::clone(&host), Arc::clone(&state));
             move || {
+                notify("STOPPING=1");
                 state.drained.store(host.drain(timeout), Ordering::Relaxed);
                 host.stop();
             }

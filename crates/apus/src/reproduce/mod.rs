@@ -29,7 +29,7 @@ use crate::failure::Failure;
 use crate::interrupt::{self, DEFAULT_SILENCE, read_silence};
 use crate::library;
 use crate::memory::MaxMemory;
-use crate::output::{OutputDir, print, to_json};
+use crate::output::{OutputDir, say, to_json};
 use crate::report::{SecondRun, with_causes};
 use crate::results::{Judged, Runs, keep, keep_cost};
 use crate::tables::TableFormat;
@@ -321,15 +321,6 @@ impl Reproduce {
             say(&tables::experiment(&result), problems);
         }
         result
-    }
-}
-
-/// Prints a text. An error is a problem, once for all texts.
-fn say(text: &str, problems: &mut Vec<String>) {
-    if let Err(why) = print(text).map_err(|why| why.to_string())
-        && !problems.contains(&why)
-    {
-        problems.push(why);
     }
 }
 

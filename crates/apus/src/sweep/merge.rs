@@ -6,7 +6,7 @@ use super::plan::Plan;
 use super::results;
 use super::table::{self, Done};
 use crate::failure::Failure;
-use crate::output::{OutputDir, print, to_json};
+use crate::output::{OutputDir, say, to_json};
 use crate::store::Store;
 use crate::tables::Format;
 
@@ -60,8 +60,8 @@ pub fn merge(
     let all = to_json(&results::json(&plan.vary, &runs))? + "\n";
     let written = results::write(&dir, &plan, &runs, &rows, &all);
     let done = runs.iter().filter(|run| run.summary.is_some()).count();
-    if json {
-        print(&all)?;
+    let text = if json {
+        all
     } else {
         let text = table::terminal(&plan.vary, &rows, &plan.metrics);
         let (count, out) = (runs.len(), out.display());
@@ -69,9 +69,10 @@ pub fn merge(
             Ok(()) => format!(" Table, chart and all numbers: {out}"),
             Err(_) => String::new(),
         };
-        print(&format!("{text}\n{done} of {count} runs complete.{place}\n"))?;
-    }
+        format!("{text}\n{done} of {count} runs complete.{place}\n")
+    };
     let mut problems: Vec<String> = runs.iter().filter_map(|run| run.failure.clone()).collect();
+    say(&text, &mut problems);
     problems.extend(missing);
     problems.extend(written.err());
     if problems.is_empty() { Ok(()) } else { Err(Failure::Run(problems.join("\n"))) }

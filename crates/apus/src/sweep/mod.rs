@@ -26,7 +26,7 @@ use crate::batch::{self, Job, Limits};
 use crate::failure::Failure;
 use crate::interrupt;
 use crate::open;
-use crate::output::{OutputDir, print, to_json};
+use crate::output::{OutputDir, say, to_json};
 use crate::store::Store;
 use crate::tables::Format;
 
@@ -174,8 +174,8 @@ impl Sweep {
         };
         let done = runs.iter().filter(|run| run.summary.is_some()).count();
         let count = runs.len();
-        if self.json {
-            print(&json)?;
+        let text = if self.json {
+            json
         } else {
             let mut text = table::terminal(&plan.vary, &rows, &plan.metrics);
             let out = out.display();
@@ -195,13 +195,14 @@ impl Sweep {
                     store.folder().display()
                 );
             }
-            print(&text)?;
-        }
+            text
+        };
         let shown = written.map_err(Failure::Run).and_then(|()| match self.open {
             true => open::open(&out.join("report.html")),
             false => Ok(()),
         });
         let mut failures: Vec<String> = runs.into_iter().filter_map(|run| run.failure).collect();
+        say(&text, &mut failures);
         failures.extend(shown.err().map(|why| why.to_string()));
         if interrupt::interrupted(&watch) {
             let message = format!(

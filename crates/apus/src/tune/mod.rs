@@ -20,7 +20,7 @@ use crate::closer::{self, PageOptions};
 use crate::failure::Failure;
 use crate::interrupt;
 use crate::library;
-use crate::output::{OutputDir, print, to_json};
+use crate::output::{OutputDir, say, to_json};
 use crate::store::Store;
 
 /// Find the smallest base target of Swift, and the smallest flow-scaling range for it, that keep the
@@ -110,7 +110,7 @@ impl Tune {
                 .chain(files)
                 .try_for_each(|(name, text)| dir.write(name, text));
         }
-        print(&if self.json { json } else { report.text() })?;
+        say(&if self.json { json } else { report.text() }, &mut failures);
         let shown =
             written.map_err(Failure::Run).and_then(|()| self.page.show(self.out.as_deref()));
         failures.extend(shown.err().map(|why| why.to_string()));

@@ -16,7 +16,7 @@ use crate::batch::{self, Limits};
 use crate::failure::Failure;
 use crate::interrupt;
 use crate::library;
-use crate::output::{OutputDir, print, to_json};
+use crate::output::{OutputDir, say, to_json};
 use crate::tables::TableFormat;
 use harm::{Harm, Healthy};
 use report::Report;
@@ -128,8 +128,8 @@ impl WhatIf {
         let written = dir.as_ref().map_or(Ok(()), |dir| {
             dir.write("whatif.json", &json).and_then(|()| report.write_table(dir))
         });
-        print(&if self.json { json } else { report.text() })?;
         let mut failures = report.failures().to_vec();
+        say(&if self.json { json } else { report.text() }, &mut failures);
         failures.extend(written.err());
         if interrupt::interrupted(&watch) {
             let message = "interrupted; the numbers above cover the completed runs only";
