@@ -200,6 +200,15 @@ impl Ops for Measured<'_> {
     }
 }
 
+/// A measurement that has ended.
+struct Finished {
+    results: Results,
+    /// The failure of a measurement that ended early.
+    early: Option<Failure>,
+    /// Whether the results were stored.
+    stored: Result<(), Failure>,
+}
+
 impl Perf {
     /// Returns the number of bytes that an op moves.
     fn size(&self) -> usize {
@@ -256,7 +265,7 @@ impl Perf {
             servers.push((connection, region));
         }
         let watch = interrupt::watch(Silence(None))?;
-        let (results, early, stored) =
+        let Finished { results, early, stored } =
             self.measure((&host, algorithm), &servers, dir.as_ref(), &watch)?;
         if early.is_none() {
             for (connection, _) in &servers {
@@ -292,14 +301,14 @@ impl Perf {
     }
 
     /// Measures until the time is over, the user interrupts, or an op fails; then lets the ops submitted in time end.
-    /// Returns the results so far, the failure of the measurement if it ended early, and whether the results were stored.
+    /// Returns the results so far.
     fn measure(
         &self,
         (host, algorithm): (&apus_udp::Host, Option<Algorithm>),
         servers: &[(Connection, RegionKey)],
         dir: Option<&OutputDir>,
         watch: &Watch,
-    ) -> Result<(Results, Option<Failure>, Result<(), Failure>), Failure> {
+    ) -> Result<Finished, Failure> {
         let flows = self.flows as usize;
         let all = servers.len() * flows;
         let flow = |index: usize| (&servers[index / flows].0, index % flows);
@@ -367,7 +376,7 @@ impl Perf {
             delays: Delays::of(host),
             source_ports: servers.iter().filter_map(|(c, _)| SourcePorts::of(c)).collect(),
         };
-        Ok((results, failure, stored))
+        Ok(Finished { results, early: failure, stored })
     }
 }
 
