@@ -181,6 +181,7 @@ impl Sweep {
             let out = out.display();
             let shard = self.shard.map(|shard| format!("shard {shard}: ")).unwrap_or_default();
             text += &format!("\n{shard}{done} of {count} runs complete ({kept} reused).");
+            // The table names its place only if it was written.
             text += &match (self.shard, &written) {
                 (None, Ok(())) => format!(" Table, chart and all numbers: {out}\n"),
                 (None, Err(_)) => "\n".to_owned(),

@@ -188,7 +188,7 @@ fn assert_is_whole(name: &str, bytes: &[u8], end: &[u8]) {
     }
 }
 
-/// The same promise for the other commands that write results, and for the other kinds of files.
+/// Each command that writes results leaves whole files or none, in every format of tables, and prints its results.
 #[test]
 fn every_command_leaves_whole_files_and_prints_its_results_on_a_full_disk() {
     let folder = folder("commands");
