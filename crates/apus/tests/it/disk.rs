@@ -188,9 +188,9 @@ fn assert_is_whole(name: &str, bytes: &[u8], end: &[u8]) {
     }
 }
 
-/// Each command that writes results leaves whole files or none, in every format of tables, and prints its results.
+/// These commands leave whole files or none, in every format of tables, and print their results.
 #[test]
-fn every_command_leaves_whole_files_and_prints_its_results_on_a_full_disk() {
+fn commands_leave_whole_files_and_print_their_results_on_a_full_disk() {
     let folder = folder("commands");
     fs::write(folder.join("mine.toml"), SCENARIO).expect("file");
     let commands = [
