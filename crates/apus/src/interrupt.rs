@@ -75,14 +75,15 @@ impl Requests {
     }
 }
 
-/// Takes a request to end, and returns `true` if it is the first one. The second one, a second later or more, calls
-/// `before` and ends the process.
-pub fn is_first_request(before: impl FnOnce()) -> bool {
+/// Takes a request to end, and returns `true` if it is the first one. The second one, a second later or more, ends the
+/// process.
+pub fn is_first_request() -> bool {
     match REQUESTS.kind(Instant::now()) {
         Request::First => true,
         Request::Same => false,
         Request::Second => {
-            before();
+            #[cfg(feature = "live")]
+            crate::live::restore();
             exit(INTERRUPTED.into())
         }
     }
@@ -94,7 +95,7 @@ pub fn watch(silence: Silence) -> Result<Watch, Failure> {
     let stop = Arc::new(AtomicBool::new(false));
     let flag = Arc::clone(&stop);
     ctrlc::set_handler(move || {
-        if is_first_request(|| {}) {
+        if is_first_request() {
             flag.store(true, Ordering::Relaxed);
         }
     })

@@ -63,13 +63,13 @@ impl Worlds {
         };
         let threads = self.threads.or_else(|| available_parallelism().ok());
         let watch = interrupt::watch(Silence(None))?;
-        let go_on = |_| !interrupt::interrupted(&watch);
         let (seeds, threads) = (self.from..end, threads.unwrap_or(NonZeroUsize::MIN));
         let (worlds, text, failed) = if self.simulator {
             let batch = run_cases(seeds, threads, &watch);
             (batch.cases, text_of_cases(&batch), !batch.failures.is_empty())
         } else {
-            let batch = run_seeds(seeds, threads, go_on);
+            let asked = watch.clone();
+            let batch = run_seeds(seeds, threads, move |_| !interrupt::interrupted(&asked));
             (batch.worlds, text(&batch), !batch.failures.is_empty())
         };
         print(&text)?;

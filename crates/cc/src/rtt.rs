@@ -1,5 +1,7 @@
 //! The smoothed RTT and the retransmission timeout that follows from it.
 
+use alloc::format;
+
 use apus_units::Span;
 
 use crate::settings::{
@@ -49,7 +51,8 @@ impl RtoRule {
         require(multiplies, "rto_multiplier", "at least 1", self.multiplier)?;
         require(!self.minimum.is_zero(), "min_rto", "longer than 0", self.minimum)?;
         let ordered = self.minimum <= self.maximum;
-        require(ordered, "min_rto", "at most max_rto (1s unless it is set)", self.minimum)?;
+        let limit = format!("at most `max_rto`, which is {}", self.maximum);
+        require(ordered, "min_rto", &limit, self.minimum)?;
         require(!self.initial.is_zero(), "initial_rto", "longer than 0", self.initial)
     }
 }

@@ -191,12 +191,12 @@ fn impossible_values_are_refused() {
         ("rto_multiplier", "0.5", "at least 1"),
         ("min_rto", "0us", "above 0"),
         ("initial_rto", "0us", "above 0"),
-        ("min_rto", "2s", "at most max_rto (1s unless it is set)"),
+        ("min_rto", "2s", "at most `max_rto`, which is 1s"),
     ];
     for (parameter, value, must) in cases {
         refused(PAPER, &[(parameter, value)], parameter, &[must]);
     }
-    refused(PAPER, &[("max_rto", "0.5ms")], "min_rto", &["at most max_rto"]);
+    refused(PAPER, &[("max_rto", "0.5ms")], "min_rto", &["at most `max_rto`, which is 500us"]);
     let falcon: &[(&str, &str, &str)] = &[
         ("buffer_target", "0", "from 1 to 31"),
         ("buffer_target", "32", "from 1 to 31"),

@@ -5,7 +5,7 @@ mod panel;
 
 use std::io::{IsTerminal as _, stderr};
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
 use std::time::Duration;
 
 use apus_scenario::experiment::Step;
@@ -13,10 +13,12 @@ use apus_sim::monitor::Monitor;
 use apus_sim::{Tell, Watch};
 use ratatui::Terminal;
 use ratatui::backend::CrosstermBackend;
+use ratatui::crossterm::cursor::Show;
 use ratatui::crossterm::event::{self, Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 use ratatui::crossterm::execute;
 use ratatui::crossterm::terminal::{
     EnterAlternateScreen, LeaveAlternateScreen, disable_raw_mode, enable_raw_mode,
+    is_raw_mode_enabled,
 };
 
 use crate::failure::Failure;
@@ -50,8 +52,22 @@ impl Drop for Screen {
 
 /// Restores the terminal. An error is ignored, as nothing more can be done.
 fn close() {
-    let _ = execute!(stderr(), LeaveAlternateScreen);
     let _ = disable_raw_mode();
+    let _ = execute!(stderr(), LeaveAlternateScreen, Show);
+}
+
+/// Restores the terminal if runs are shown, before the process exits. It returns after [`FRAME`] even if the terminal
+/// accepts no output.
+pub fn restore() {
+    if !is_raw_mode_enabled().unwrap_or(false) {
+        return;
+    }
+    let (done, closed) = mpsc::channel();
+    std::thread::spawn(move || {
+        close();
+        let _ = done.send(());
+    });
+    let _ = closed.recv_timeout(FRAME);
 }
 
 /// Checks that standard error is a terminal.
@@ -147,7 +163,7 @@ fn frame(
 
 /// Ends the runs at their next step. The second call ends the process, like a second signal.
 fn end(watch: &Watch) {
-    if interrupt::is_first_request(close) {
+    if interrupt::is_first_request() {
         watch.stop.store(true, Ordering::Relaxed);
     }
 }

@@ -180,7 +180,7 @@ fn drain_on_signal(host: &Arc<Host>, timeout: Duration) -> Result<Arc<Shutdown>,
     let failed = |error| Failure::Run(format!("Ctrl-C cannot be watched for: {error}"));
     let mut signals = Signals::new([SIGINT, SIGTERM]).map_err(failed)?;
     let on_signal = move || {
-        if !interrupt::is_first_request(|| {}) {
+        if !interrupt::is_first_request() {
             return;
         }
         state.asked.store(true, Ordering::Relaxed);

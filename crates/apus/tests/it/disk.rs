@@ -4,9 +4,11 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
-use std::process::{Command, Output};
+use std::process::{Command, Output, Stdio};
+use std::thread::sleep;
+use std::time::Instant;
 
-use crate::support::command::{folder, succeeds};
+use crate::support::command::{apus, folder, succeeds, texts};
 
 /// An incast from two hosts to a third one.
 const SCENARIO: &str = include_str!("support/incast.toml");
@@ -77,6 +79,31 @@ fn a_full_disk_or_a_kill_leaves_whole_files_or_none() {
         }
     }
     assert!(failed > 2, "no limit was reached");
+}
+
+#[test]
+fn a_kill_at_any_time_leaves_whole_files_or_none() {
+    let folder = folder("killed");
+    fs::write(folder.join("mine.toml"), SCENARIO).expect("file");
+    let from = Instant::now();
+    succeeds(&run_after(&folder, "true"));
+    let took = from.elapsed();
+    let whole = results(&folder);
+    // From before the first step to about the end of the run, whose time differs between runs.
+    for part in 0..24 {
+        fs::remove_dir_all(folder.join("out")).expect("results");
+        let mut command = Command::new(env!("CARGO_BIN_EXE_apus"));
+        command.args(["run", "mine.toml", "--out", "out", "--format", "csv"]);
+        command.current_dir(&folder).stdout(Stdio::null()).stderr(Stdio::null());
+        let mut child = command.spawn().expect("process");
+        sleep(took * part / 20);
+        // The process may have ended.
+        let _ = child.kill();
+        child.wait().expect("its end");
+        assert_whole(&folder, &whole);
+        succeeds(&run_after(&folder, "true"));
+        assert_eq!(results(&folder).len(), whole.len());
+    }
 }
 
 /// After another run in the same directory, its files are never mixed with those of the earlier run.
@@ -240,6 +267,55 @@ fn commands_leave_whole_files_and_print_their_results_on_a_full_disk() {
                 }
             }
         }
+    }
+}
+
+/// Runs a command with files limited to 1 KiB.
+fn on_full_disk(folder: &Path, command: &str) -> Output {
+    let program = env!("CARGO_BIN_EXE_apus");
+    let script = format!("trap '' XFSZ; ulimit -f 1; exec '{program}' {command}");
+    Command::new("bash").current_dir(folder).args(["-c", &script]).output().expect("bash")
+}
+
+/// Asserts that a command failed because a file could not be written, and returns its standard output.
+#[track_caller]
+fn disk_was_full(output: &Output) -> String {
+    let (stdout, stderr) = texts(output);
+    assert_eq!(output.status.code(), Some(1), "{stdout}{stderr}");
+    assert!(stderr.contains("cannot be written: File too large"), "{stderr}");
+    stdout
+}
+
+#[test]
+fn a_merge_prints_its_table_on_a_full_disk() {
+    let folder = folder("merge");
+    fs::write(folder.join("mine.toml"), SCENARIO).expect("file");
+    for shard in ["1/2", "2/2"] {
+        let sweep = ["sweep", "mine.toml", "--vary", "workload.size=16kB,64kB", "--out", "parts"];
+        succeeds(&apus(&folder, &[&sweep[..], &["--shard", shard]].concat()));
+    }
+    let printed = disk_was_full(&on_full_disk(&folder, "sweep --merge parts"));
+    assert!(printed.contains("2 of 2 runs complete"), "{printed}");
+    for (name, bytes) in all_results(&folder.join("parts")) {
+        assert_is_whole(&name, &bytes, &[]);
+    }
+    succeeds(&apus(&folder, &["sweep", "--merge", "parts"]));
+}
+
+/// The ops of a measurement cannot be repeated, so their summary is printed.
+#[cfg(feature = "real")]
+#[test]
+fn a_measurement_over_udp_is_printed_on_a_full_disk() {
+    let folder = folder("perf");
+    let server = crate::support::server::serve(&["--insecure"]);
+    // The table of ops is longer than 1 KiB at any speed: it has the unfinished ones, too.
+    let perf = format!("perf {} --insecure --duration 1s --outstanding 64", server.address);
+    for more in ["--out out", "--json --out json"] {
+        let printed = disk_was_full(&on_full_disk(&folder, &format!("{perf} {more}")));
+        assert!(printed.contains("goodput"), "{printed}");
+    }
+    for (name, bytes) in ["out", "json"].iter().flat_map(|out| all_results(&folder.join(out))) {
+        assert_is_whole(&name, &bytes, &[]);
     }
 }
 

@@ -149,6 +149,30 @@ fn a_scenario_runs_both_ways_and_beside_the_kernels_tcp() {
     assert!(number(&run["tcp"], "fabric_rtt_p50_us") > 0.0);
 }
 
+/// The run cannot be repeated with equal results, so they are printed.
+#[test]
+fn results_are_printed_if_the_disk_is_full() {
+    if !possible() {
+        return;
+    }
+    let path = scenario("full", SMALL);
+    let page = path.with_extension("html");
+    let script = "trap '' XFSZ; ulimit -f 1; exec \"$0\" emulate \"$1\" --report \"$2\"";
+    let _alone = MACHINE.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+    let output = Command::new("bash")
+        .args(["-c", script, env!("CARGO_BIN_EXE_apus")])
+        .args([&path, &page])
+        .output()
+        .expect("bash");
+    fs::remove_file(path).expect("the file");
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "{stderr}");
+    assert!(stderr.contains("cannot be written: File too large"), "{stderr}");
+    let printed = String::from_utf8_lossy(&output.stdout);
+    assert!(printed.contains("goodput"), "{printed}");
+    assert!(!page.exists());
+}
+
 #[test]
 fn what_cannot_be_emulated_is_refused_by_name() {
     if possible() && !netem() {

@@ -3,7 +3,6 @@
 use std::fs;
 use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
-use std::time::{Duration, Instant};
 
 use crate::support;
 use crate::support::command::folder;
@@ -25,23 +24,10 @@ fn apus(folder: &Path, arguments: &[&str]) -> Command {
     command
 }
 
-/// Sends Ctrl-C once the process has used 0.3 s of processor time, so that its run has begun even on a busy machine.
-/// The progress at that time depends on the machine, so callers assert nothing about it;
-/// `interrupted_run_keeps_what_it_measured` of `apus-sim` tests the values at a fixed simulated time.
+/// Sends Ctrl-C once the run has begun. The progress at that time depends on the machine, so callers assert nothing
+/// about it; `interrupted_run_keeps_what_it_measured` of `apus-sim` tests the values at a fixed simulated time.
 fn interrupt(mut child: Child) -> Output {
-    let stat = format!("/proc/{}/stat", child.id());
-    let ticks = || {
-        let stat = fs::read_to_string(&stat).unwrap_or_default();
-        // The format is "pid (name) state ...": user and system time are the 12th and 13th words after the name.
-        let words = stat.rsplit_once(')').map_or("", |(_, words)| words).split_whitespace();
-        words.skip(11).take(2).filter_map(|word| word.parse::<u64>().ok()).sum::<u64>()
-    };
-    let until = Instant::now() + Duration::from_secs(300);
-    while ticks() < 30 {
-        assert_eq!(child.try_wait().expect("process"), None, "it ended before it was interrupted");
-        assert!(Instant::now() < until, "it did not get 0.3 s of processor time in five minutes");
-        std::thread::sleep(Duration::from_millis(10));
-    }
+    support::begun(&mut child);
     support::interrupt(&child);
     child.wait_with_output().expect("process")
 }
@@ -49,8 +35,7 @@ fn interrupt(mut child: Child) -> Output {
 #[test]
 fn ctrl_c_keeps_partial_results_and_says_so() {
     let folder = folder("interrupt");
-    // Because of its many events, the rest of the run would take a minute; the run must end at its next step, one of
-    // 200.
+    // Because of its many events, the rest of the run would take a minute; the run must end at its next step.
     fs::write(folder.join("long.toml"), LONG.replace("60s", "20s")).expect("file");
     for threads in ["1", "2"] {
         let arguments = ["run", "long.toml", "--out", threads, "--threads", threads];

@@ -20,6 +20,8 @@ mod flags;
 #[cfg(feature = "real")]
 mod identity;
 mod layers;
+#[cfg(all(feature = "live", target_os = "linux"))]
+mod live;
 mod memory;
 mod out_dir;
 mod page;

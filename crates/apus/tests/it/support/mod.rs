@@ -21,6 +21,23 @@ pub fn interrupt(child: &Child) {
     assert!(Command::new("kill").args(["-INT", &id]).status().expect("kill").success());
 }
 
+/// Waits until the process has used 0.3 s of processor time, so that its run has begun even on a busy machine.
+pub fn begun(child: &mut Child) {
+    let stat = format!("/proc/{}/stat", child.id());
+    let ticks = || {
+        let stat = fs::read_to_string(&stat).unwrap_or_default();
+        // The format is "pid (name) state ...": user and system time are the 12th and 13th words after the name.
+        let words = stat.rsplit_once(')').map_or("", |(_, words)| words).split_whitespace();
+        words.skip(11).take(2).filter_map(|word| word.parse::<u64>().ok()).sum::<u64>()
+    };
+    let until = Instant::now() + Duration::from_secs(300);
+    while ticks() < 30 {
+        assert_eq!(child.try_wait().expect("process"), None, "it ended before its run began");
+        assert!(Instant::now() < until, "it did not get 0.3 s of processor time in five minutes");
+        sleep(Duration::from_millis(10));
+    }
+}
+
 /// Waits for a condition, at most a minute.
 pub fn until(what: &str, mut done: impl FnMut() -> bool) {
     let from = Instant::now();
