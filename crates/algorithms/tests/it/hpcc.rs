@@ -148,3 +148,20 @@ fn records_of_another_path_are_discarded() {
     ack(&mut flow, &next, 160, 200);
     assert_close(flow.allowance().window, (100_000.0 * 0.95 / 1.2 + 1000.0) / 1000.0);
 }
+
+/// Telemetry is not authenticated (`docs/security.md`). An attacker that writes it sets the window, from about W_AI to the first
+/// window.
+#[test]
+fn telemetry_that_is_written_on_the_path_sets_the_window_up_to_the_first_one() {
+    let mut flow = hpcc(&[("max_stage", "1")]);
+    ack(&mut flow, &hop(100.0, 0, 0), 0, 1);
+    // A hundred times the link's rate: W = 100 000 * 0.95 / 100 + 1000, and so on.
+    ack(&mut flow, &hop(108.0, 10_000_000, 0), 1, 2);
+    assert_close(flow.allowance().window, 1.95);
+    ack(&mut flow, &hop(116.0, 20_000_000, 0), 2, 3);
+    assert_close(flow.allowance().window, 1.95 * 0.0095 + 1.0);
+    // A hundredth of the rate, though the link may be full: first W_AI, and then 95 times the window, at most the first one.
+    ack(&mut flow, &hop(124.0, 20_001_000, 0), 3, 4);
+    ack(&mut flow, &hop(132.0, 20_002_000, 0), 4, 5);
+    assert_close(flow.allowance().window, 100.0);
+}

@@ -203,6 +203,24 @@ fn a_flow_requests_a_rate_with_one_packet_and_then_paces_at_the_answer() {
     assert_eq!(flow.allowance().window, 1.0);
 }
 
+/// The rate is not authenticated (`docs/security.md`). An attacker may write any number of steps of 100 kb/s; zero counts as one.
+#[test]
+fn a_rate_that_is_written_on_the_path_is_the_pace_whatever_the_ports_offer() {
+    for (bytes, bps) in
+        [([0, 0, 0], 100_000), ([1, 0, 0], 6_553_600_000), ([255; 3], 1_677_721_500_000)]
+    {
+        let mut fields = RcpFields::new(None);
+        fields.limit(Rate::from_gbps(3));
+        let mut written = fields.fields();
+        written.as_data_mut(2).expect("RCP's fields")[..3].copy_from_slice(&bytes);
+        let mut event = ack(at(100.0), 3);
+        event.fields = echoed(RcpFields::of(&written).expect("RCP's fields"));
+        let mut flow = sender();
+        flow.on_ack(&event);
+        assert_eq!(flow.allowance().pacing, Pacing::Rate(Rate::from_bps(bps)));
+    }
+}
+
 #[test]
 fn impossible_parameters_are_refused_by_name() {
     for (name, value) in [

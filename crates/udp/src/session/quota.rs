@@ -58,7 +58,8 @@ const TOTAL: u64 = 4;
 /// Weight of a handshake that is refused because of its key, in handshakes of its address. This applies to an unlisted peer,
 /// and to a peer beyond the rate of its key. The Diffie-Hellman of such a handshake is computed before the key is known.
 /// Without the weight, a peer with several addresses could use up the rate of all addresses together. deviation: no source;
-/// with this weight a peer needs 64 addresses for that.
+/// with this weight, an unlisted peer needs 64 addresses for that, and a listed one 49, because a quarter of its handshakes
+/// count once.
 const REFUSED_WEIGHT: u64 = 16;
 /// Maximum number of sources that are remembered. Rationale: with the default rate, a source is remembered for less than a
 /// third of a second after its last handshake. In that time the limit of all sources together admits less than a third of
@@ -279,6 +280,43 @@ mod tests {
         }
         assert_eq!(refused, 0);
         assert!((3 * 80..=3 * 100).contains(&computed), "{computed} in three seconds");
+    }
+
+    /// Returns how many of 30 handshakes of another address, one per second, are refused while a peer asks from this number of
+    /// addresses 160 times per second each. The rate of all addresses together is 160. The addresses begin one after the other.
+    fn refused_beside(addresses: u8, is_listed: bool) -> usize {
+        let config = Config { handshake_rate: 40, ..Config::default() };
+        let mut quotas = Quotas::default();
+        let peer = PeerKey::new([9; 32]).unwrap();
+        let other = "10.0.0.1".parse().unwrap();
+        let mut refused = 0;
+        for n in 0..60 * 160 {
+            let now = at(0) + interval(160) * n;
+            for address in (0..addresses).filter(|&address| n >= address.into()) {
+                let from = IpAddr::from([10, 0, 1, address]);
+                if quotas.admit_address(now, from, &config)
+                    && !(is_listed && quotas.admit_peer(now, peer, &config))
+                {
+                    quotas.count_refused(now, from, &config);
+                }
+            }
+            // The bursts of the beginning have passed.
+            if n >= 30 * 160 && n % 160 == 0 {
+                refused += usize::from(!quotas.admit_address(now, other, &config));
+            }
+        }
+        refused
+    }
+
+    /// Each address has 40 units per second, and a refused handshake takes 16 of them. The rate of all addresses is used up by
+    /// 160 * 16 / 40 = 64 addresses of an unlisted peer. Of the handshakes of a listed peer, 40 per second take one unit:
+    /// (40 + 120 * 16) / 40 = 49 addresses.
+    #[test]
+    fn more_than_48_addresses_of_a_listed_peer_or_63_of_an_unlisted_one_use_up_the_rate_of_all() {
+        for (is_listed, needed) in [(true, 49), (false, 64)] {
+            let refused = [needed - 1, needed + 1].map(|n| refused_beside(n, is_listed));
+            assert_eq!(refused, [0, 30], "around {needed} addresses");
+        }
     }
 
     #[test]

@@ -1,6 +1,6 @@
-//! `docs/security.md` names a test in each row of its threat model, and `docs/trust.md` in the rows of its last table. Each
-//! of these tests exists and runs without being asked for; so does each test that the text of `docs/security.md` names. A row may
-//! name a tool of the repository or a command of cargo instead.
+//! `docs/security.md` names a test in each row of its tables of keys, of quotas and of the threat model, and `docs/trust.md` in
+//! the rows of its last table. Each of these tests exists and runs without being asked for; so does each test that the text of
+//! `docs/security.md` names. A row may name a tool of the repository or a command of cargo instead.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -135,9 +135,12 @@ fn every_row_of_the_threat_model_names_tests_that_exist() {
     let mut known = BTreeSet::new();
     tests_in(&root.join("crates"), &mut known);
     tests_in(&root.join("python/tests"), &mut known);
-    for (page, section, least) in
-        [("security", "## Threat model", 25), ("trust", "## Files, memory and releases", 3)]
-    {
+    for (page, section, least) in [
+        ("security", "## Keys", 2),
+        ("security", "## Quotas", 10),
+        ("security", "## Threat model", 25),
+        ("trust", "## Files, memory and releases", 3),
+    ] {
         let page = fs::read_to_string(root.join(format!("docs/{page}.md"))).expect("the page");
         let section = page.split(section).nth(1).expect("the section");
         let section = section.split("\n## ").next().unwrap_or_default();

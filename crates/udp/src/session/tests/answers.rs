@@ -135,3 +135,27 @@ fn a_repeated_hello_is_answered_by_less_and_stores_nothing() {
         assert_eq!(table.counters().dropped_rate, 0);
     }
 }
+
+/// The limit protects the engine: a flood of such packets costs at most 10,000 answers per second.
+#[test]
+fn packets_of_unknown_sessions_are_answered_once_per_100_us_at_most() {
+    let header = message(0, 10);
+    let mut packet = vec![1; header.encoded_len() + 10 + guard_bytes(true)];
+    apus_wire::encode(&header, &mut packet).unwrap();
+    for (apart_us, packets, answers) in [(50, 2, 1), (100, 2, 2), (10, 100_000, 10_000)] {
+        let mut host = host(1, ring(), Config::default());
+        let mut answered = 0;
+        for n in 0..packets {
+            let now = at(1_000_000) + Span::from_us(apart_us) * n;
+            let mut packet = packet.clone();
+            let received = host.table.receive(now, elsewhere(), &mut packet);
+            assert_eq!(received, Received::Dropped(Dropped::UnknownSession));
+            let mut out = [0; MAX_HANDSHAKE_BYTES];
+            while let Some((to, length)) = host.table.poll_transmit(now, &mut out) {
+                assert_eq!((to, length, out[2]), (elsewhere().into(), 16, 0x45));
+                answered += 1;
+            }
+        }
+        assert_eq!(answered, answers, "{packets} packets, {apart_us} us apart");
+    }
+}

@@ -91,6 +91,14 @@ fn the_mode_byte_of_a_handshake_cannot_be_changed() {
             }
             assert!(!world.hosts[0].table.is_connected(ours));
             assert_eq!(world.hosts[1].session(), None);
+            // The initiator repeats its packets, so the session that it proposed is opened.
+            world.run(3_000);
+            assert!(world.hosts[0].table.is_connected(ours), "message {at}");
+            let theirs = world.hosts[1].session().expect("connected");
+            for (host, id) in [(0, ours), (1, theirs)] {
+                let opened = self::mode(&world, host, id);
+                assert_eq!(opened, Some(Mode::Sealed(Cipher::Aegis128X)), "message {at}");
+            }
         }
     }
 }

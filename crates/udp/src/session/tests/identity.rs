@@ -135,21 +135,24 @@ fn a_stranger_without_the_shared_key_costs_no_diffie_hellman() {
 fn nobody_can_have_a_session_do_without_keys_of_its_own() {
     for (a, b) in [(identified(1, &[2]), ring()), (ring(), identified(2, &[1]))] {
         let mut world = World::with(a, b);
-        world.connect(0, 1);
+        let ours = world.connect(0, 1);
         world.run(5_000);
+        assert_eq!(world.hosts[0].ends(), [(ours, End::NoAnswer)]);
         assert!(world.hosts.iter().all(|host| host.session().is_none()));
         assert!(world.hosts[1].events.is_empty(), "no request reached the application");
+        assert!(world.seen.iter().all(|datagram| datagram.from == world.address(0)), "no answer");
     }
-    // A member of the group changes the mode of all packets, from one packet of the handshake onwards, in both directions,
-    // and makes their proofs again.
-    for at in 0..4 {
+    // A member of the group changes the mode of one packet of the handshake, or of all packets from there onwards, in both
+    // directions, and makes their proofs again.
+    let cases = (0..4).flat_map(|at| [1, 8].map(|most| (at, most)));
+    for (at, most) in cases {
         for mode in [0, 1, 2, 0x12] {
             let mut world = world();
             let ours = world.connect(0, 1);
             let key = world.hosts[0].table.keys.towards(None).unwrap();
             let (mut seen, mut changed) = (0, 0);
             let end = world.now + Span::from_secs(10);
-            while changed < 8 && world.now < end {
+            while changed < most && world.now < end {
                 world.transmit();
                 let Some(mut datagram) = world.wire.pop_front() else {
                     world.pass(100);
@@ -169,6 +172,16 @@ fn nobody_can_have_a_session_do_without_keys_of_its_own() {
             assert!(changed > 0, "{at} {mode}");
             assert!(!world.hosts[0].table.is_connected(ours), "{at} {mode}");
             assert!(world.hosts.iter().all(|host| host.session().is_none()), "{at} {mode}");
+            if most == 1 {
+                // The initiator repeats its packets, so the session that it proposed is opened.
+                world.run(3_000);
+                assert!(world.hosts[0].table.is_connected(ours), "{at} {mode}");
+                let theirs = world.hosts[1].session().expect("connected");
+                for (host, id) in [(0, ours), (1, theirs)] {
+                    let opened = world.hosts[host].table.get(id).map(|session| session.mode);
+                    assert_eq!(opened, Some(Mode::Identified(Cipher::Aes256Gcm)), "{at} {mode}");
+                }
+            }
         }
     }
 }
@@ -297,13 +310,43 @@ fn a_peer_that_is_no_longer_listed_loses_its_session_at_once() {
     assert_eq!(world.hosts[0].ends(), [(ours, End::Closed)]);
 }
 
-/// Compares sessions of processes with other seeds, and successive sessions of the same two processes.
+/// A retired line ends no session. Neither does the removal of a line if unlisted peers may connect, and then the peer may also
+/// connect again.
+#[test]
+fn a_session_outlives_a_retired_line_and_a_removed_one_where_unlisted_peers_may_connect() {
+    for (ring, accept_unlisted) in
+        [(rotated(&[42], &[2], &[-1]), false), (identified(2, &[7]), true)]
+    {
+        let (mut world, ours, _) = world().join();
+        world.hosts[1].table.config.accept_unlisted = accept_unlisted;
+        let now = world.now;
+        world.hosts[1].table.set_keys(now, ring).unwrap();
+        world.hosts[1].take_events(now);
+        let datagram = world.sealed(0, ours, 0, b"still there");
+        assert_eq!(world.deliver(&datagram), None);
+        assert_eq!(world.hosts[1].ends(), []);
+        world.hosts[0].table.close(now, ours);
+        world.settle();
+        let again = world.connect(0, 1);
+        world.settle();
+        assert_eq!(world.hosts[0].table.is_connected(again), accept_unlisted);
+    }
+}
+
+/// Compares sessions of processes with other seeds, and successive sessions of the same two processes: with keys of hosts, and
+/// under a shared key alone.
 #[test]
 fn sessions_of_the_same_hosts_have_independent_secrets() {
+    for new_world in [world, World::new] {
+        check_secrets(new_world);
+    }
+}
+
+fn check_secrets(new_world: fn() -> World) {
     let mut secrets = std::collections::BTreeSet::new();
     let mut ephemeral = std::collections::BTreeSet::new();
     for seed in 0..4 {
-        let mut world = world();
+        let mut world = new_world();
         for (n, host) in world.hosts.iter_mut().enumerate() {
             let keys = host.table.keys.clone();
             let seed = [10 * (seed + 1) + n as u8; 32];

@@ -125,14 +125,26 @@ fn another_key_is_no_answer_another_mode_is_reported_and_neither_ends_the_wait_e
 
 #[test]
 fn a_forged_report_of_the_other_mode_neither_ends_nor_delays_the_handshake() {
+    let forge = |world: &World, ours: SessionId| {
+        let (from, to) = (world.address(1), world.address(0));
+        Datagram { from, to, bytes: packet::write_unknown(false, ours.get(), 0).to_vec() }
+    };
     let mut world = World::new();
     let ours = world.connect(0, 1);
-    let (from, to) = (world.address(1), world.address(0));
-    let bytes = packet::write_unknown(false, ours.get(), 0).to_vec();
-    let forged = Datagram { from, to, bytes };
+    let forged = forge(&world, ours);
     assert_eq!(world.deliver(&forged), None);
     world.settle();
     assert!(world.hosts[0].table.is_connected(ours));
+
+    // If the peer does not answer, the other mode is reported at the timeout, and not before.
+    let mut world = World::new();
+    let ours = world.connect(0, 1);
+    let forged = forge(&world, ours);
+    assert_eq!(world.deliver(&forged), None);
+    world.run_cut(4_999);
+    assert!(world.hosts[0].events.is_empty());
+    world.run_cut(1);
+    assert_eq!(world.hosts[0].ends(), [(ours, End::OtherMode)]);
 }
 
 #[test]

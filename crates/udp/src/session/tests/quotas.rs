@@ -79,6 +79,36 @@ fn unfinished_handshakes_of_a_peer_leave_room_for_others() {
     assert!(world.hosts[from].table.is_connected(fresh));
 }
 
+/// The server confirms nothing. Three processes of one peer request a session, or three holders of a shared key.
+#[test]
+fn a_quota_of_unfinished_handshakes_that_is_set_holds_for_a_peer_and_for_a_shared_key() {
+    let config = Config { quota_pending: Some(2), ..Config::default() };
+    let mut of_hosts = world(config.clone());
+    let processes = [0, 1, 2].map(|n| again(&mut of_hosts, n));
+    let mut shared = World::new();
+    shared.hosts[1] = host(2, ring(), config);
+    shared.hosts.extend((3..5).map(|n| host(n, ring(), Config::default())));
+    for (mut world, from) in [(of_hosts, processes), (shared, [0, 2, 3])] {
+        world.hosts[1].accepts = false;
+        for host in from {
+            world.connect(host, 1);
+            world.settle();
+        }
+        let told = from.map(|host| world.hosts[host].told());
+        assert_eq!(told, [vec![], vec![], vec![Told::Quota]]);
+        // A handshake that is finished no longer counts.
+        let Event::Incoming { session, .. } = world.hosts[1].events[0] else { panic!("first") };
+        let now = world.now;
+        world.hosts[1].table.accept(now, session, b"welcome").unwrap();
+        world.settle();
+        assert!(world.hosts[1].table.is_connected(session));
+        world.connect(from[2], 1);
+        world.settle();
+        assert_eq!(world.hosts[from[2]].told().len(), 1, "the refusal of before");
+        assert_eq!(world.hosts[1].table.len(), 3);
+    }
+}
+
 /// Every Init has another number and a cookie: a malicious member of the group sends them from one address.
 #[test]
 fn handshakes_from_one_address_are_limited_before_they_cost_a_diffie_hellman() {
@@ -118,6 +148,41 @@ fn handshakes_of_one_key_are_limited_whatever_its_address() {
     let connected = world.hosts[1].table.len();
     assert_eq!(connected, 11);
     assert_eq!(world.hosts[1].table.counters().dropped_rate, 19);
+}
+
+/// Three processes at one address, with a port each. A quarter of the rate may arrive at once: 16 handshakes, or 17.
+#[test]
+fn a_handshake_of_an_unlisted_or_retired_host_counts_16_times() {
+    let retired = || {
+        let group = EntryKey::Shared(SharedKey::new([42; 32]));
+        let own = EntryKey::Own("host-2".to_owned(), pair(2));
+        let peer = EntryKey::Peer("host-1".to_owned(), pair(1).public());
+        let peer = Entry { key: peer, retired: true };
+        KeyRing::of([group, own].map(Entry::new).into_iter().chain([peer])).unwrap()
+    };
+    for (n, server, accept_unlisted) in [(1, retired(), true), (20, identified(2, &[1]), false)] {
+        for (handshake_rate, answered) in [(64, 1), (68, 2)] {
+            let config = Config { handshake_rate, accept_unlisted, ..Config::default() };
+            let mut world = world(Config::default());
+            world.hosts[1] = host(2, server.clone(), config);
+            let mut told = Vec::new();
+            for port in 0..3 {
+                let mut process = host(n, identified(n, &[2]), Config::default());
+                process.address = ([10, 0, 0, 9], 7000 + u16::from(port)).into();
+                process.table =
+                    Sessions::new(Config::default(), identified(n, &[2]), [100 + port; 32])
+                        .unwrap();
+                world.hosts.push(process);
+                let from = world.hosts.len() - 1;
+                world.connect(from, 1);
+                world.settle();
+                told.extend(world.hosts[from].told());
+            }
+            assert_eq!(told, vec![Told::Unlisted; answered], "host {n}, rate {handshake_rate}");
+            let dropped = world.hosts[1].table.counters().dropped_rate;
+            assert_eq!(dropped, 3 - answered as u64, "host {n}, rate {handshake_rate}");
+        }
+    }
 }
 
 /// Twenty peers request a session at the same time. Eight handshakes have their turn at once, and the others follow one after
@@ -254,6 +319,20 @@ fn unlisted_keys_at_one_address_have_one_share() {
     }
     let accounts: Vec<_> = world.hosts[1].table.all().map(|session| session.account).collect();
     assert_eq!(accounts, [Some(0), Some(1), Some(1)], "a listed peer has a share of its own");
+}
+
+/// Two holders are at one address, with different ports, and the third is at another address.
+#[test]
+fn holders_of_a_shared_key_have_one_share_per_address() {
+    let mut world = World::new();
+    world.hosts.extend([3, 4].map(|n| host(n, ring(), Config::default())));
+    world.hosts[2].address = SocketAddr::from(([10, 0, 0, 1], 7001));
+    for from in [0, 2, 3] {
+        world.connect(from, 1);
+        world.settle();
+    }
+    let accounts: Vec<_> = world.hosts[1].table.all().map(|session| session.account).collect();
+    assert_eq!(accounts, [Some(0), Some(0), Some(1)]);
 }
 
 /// The server lists a peer that was unlisted, and removes a listed peer from its ring.

@@ -64,6 +64,14 @@ fn what_is_no_key_is_named_by_its_line() {
     for line in bad {
         let error = KeyRing::parse(&format!("# a comment\n{line}\n")).unwrap_err();
         assert_eq!(error, KeyError::Line(2), "{line}");
+        // No part of a key is shown.
+        let shown = format!("{error} {error:?}");
+        for key in line.split(' ').filter(|word| word.len() > 60) {
+            let mut parts = key.as_bytes().chunks_exact(8);
+            let is_shown =
+                parts.any(|part| shown.as_bytes().windows(8).any(|window| window == part));
+            assert!(!is_shown, "{shown}");
+        }
     }
     assert_eq!(KeyRing::parse("# nothing\n").unwrap_err(), KeyError::None);
     let line = format!("apus-key-1 {DIGITS}\n");

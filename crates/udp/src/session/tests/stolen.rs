@@ -222,3 +222,38 @@ fn who_is_on_the_path_chooses_the_server_under_a_shared_key_and_not_with_keys_of
         }
     }
 }
+
+/// Under a shared key alone, the thief of the key answers the client in place of the server, and connects to the server in place
+/// of the client. It reads and changes what the two sides send.
+#[test]
+fn a_thief_of_the_shared_key_on_the_path_reads_and_changes_later_sessions() {
+    let mut world = World::new();
+    // The thief's two sides: host 2 acts as the server, and host 3 as the client.
+    world.hosts.extend([3, 4].map(|n| host(n, ring(), Config::default())));
+    let [client, server, as_server, as_client] = [0, 1, 2, 3].map(|n| world.address(n));
+    let redirected = |mut datagram: Datagram| {
+        match datagram.from {
+            from if from == client => datagram.to = as_server,
+            from if from == as_server => datagram.from = server,
+            from if from == as_client => datagram.from = client,
+            _ => datagram.to = as_client,
+        }
+        datagram
+    };
+    let [ours, thiefs] = [0, 3].map(|from| world.connect(from, 1));
+    loop {
+        world.transmit();
+        let Some(datagram) = world.wire.pop_front() else { break };
+        world.deliver(&redirected(datagram));
+    }
+    assert!(world.hosts[0].table.is_connected(ours));
+    let theirs = world.hosts[1].session().expect("connected");
+    let peer = world.hosts[1].table.get(theirs).map(|session| session.peer.address);
+    assert_eq!(peer, Some(client), "as the server sees it");
+    let sent = redirected(world.sealed(0, ours, 0, b"pay 1"));
+    assert_eq!(world.deliver(&sent), None);
+    assert_eq!(world.hosts[2].delivered, [(0, b"pay 1".to_vec())]);
+    let changed = redirected(world.sealed(3, thiefs, 0, b"pay 9"));
+    assert_eq!(world.deliver(&changed), None);
+    assert_eq!(world.hosts[1].delivered, [(0, b"pay 9".to_vec())]);
+}

@@ -38,6 +38,8 @@ mod cost {
 
 /// Kind of a switch's signal.
 const SIGNAL: u8 = 12;
+/// Kind of the answer to a Hello.
+const COOKIE: u8 = 0x41;
 /// Delay from one socket to the other.
 const DELAY: Span = Span::from_us(10);
 /// Step of the simulation.
@@ -76,13 +78,18 @@ pub(super) struct World {
     /// Datagrams in flight to the peers and the server, with the time of their arrival.
     flights: VecDeque<(Time, usize, Received)>,
     socket: VecDeque<Received>,
-    /// Kinds of the datagrams in the socket of the server's engine: at most two, so that the engine sees whether more wait.
-    loaded: VecDeque<Option<u8>>,
+    /// Kinds of the datagrams in the socket of the server's engine, and whether the abuser has sent them: at most two, so that
+    /// the engine sees whether more wait.
+    loaded: VecDeque<(Option<u8>, bool)>,
     /// Time at which the server's core is free.
     free: Time,
     counters: Counters,
     /// Number of Diffie-Hellman handshakes that the server has computed.
     pub(super) handshakes: u64,
+    /// Number of Cookies that the server has sent.
+    pub(super) cookies: u64,
+    /// Number of packets of the abuser that the server has opened.
+    pub(super) opened: u64,
     /// Number of runs of flow numbers that the server has compared with those of signals.
     pub(super) compared: u64,
     /// The abuser's and the server's number of the session whose key the abuser replaces with each packet that the server
@@ -113,6 +120,8 @@ impl World {
             free: now,
             counters,
             handshakes: 0,
+            cookies: 0,
+            opened: 0,
             compared: 0,
             new_keys: None,
             greedy: None,
@@ -134,6 +143,8 @@ impl World {
             let to = (0..self.machines.len()).find(|&to| address(to) == burst.to);
             for bytes in burst.datagrams {
                 count += 1;
+                self.cookies +=
+                    u64::from(n == 0 && bytes.first() == Some(&0) && bytes[2] == COOKIE);
                 if let Some(to) = to {
                     self.send(to, n, bytes);
                 }
@@ -143,9 +154,12 @@ impl World {
     }
 
     /// Returns the time for the datagram that the server has just handled, according to its outcome.
-    fn cost(&mut self, kind: Option<u8>) -> Span {
-        let after = *self.machines[0].engines[0].sessions().counters();
+    fn cost(&mut self, (kind, is_abusers): (Option<u8>, bool)) -> Span {
+        let after = self.counters();
         let before = std::mem::replace(&mut self.counters, after);
+        if is_abusers {
+            self.opened += after.opened - before.opened;
+        }
         let changed = |of: fn(&Counters) -> u64| of(&after) > of(&before);
         if changed(|c| {
             c.dropped_malformed
@@ -169,6 +183,11 @@ impl World {
         } else {
             cost::PACKET
         }
+    }
+
+    /// Returns the counters of the server's sessions.
+    pub(super) fn counters(&mut self) -> Counters {
+        *self.machines[0].engines[0].sessions().counters()
     }
 
     /// Returns the number of handshakes that the server has computed since the last call.
@@ -201,7 +220,7 @@ impl World {
                 abuser.sessions().skip_key(ours);
             }
             let payload = vec![7; decoded.header.payload_len()];
-            *bytes = abuser.seal(ours, &decoded.header, &payload).expect("connected");
+            *bytes = abuser.seal(ours, (&decoded.header).into(), &payload).expect("connected");
         });
     }
 
@@ -227,10 +246,10 @@ impl World {
             while self.loaded.len() < 2 {
                 let Some(received) = self.socket.pop_front() else { break };
                 let kind = (received.bytes.first() == Some(&0)).then(|| received.bytes[2]);
-                self.loaded.push_back(kind);
+                self.loaded.push_back((kind, received.from == address(HONEST + 1)));
                 self.machines[0].put(0, vec![received]);
             }
-            let Some(kind) = self.loaded.pop_front() else { break };
+            let Some(loaded) = self.loaded.pop_front() else { break };
             self.seal_under_new_key();
             let before = self.keys_replaced();
             let compared = COMPARED.get();
@@ -239,7 +258,7 @@ impl World {
             self.compared += compared;
             self.free += cost::COMPARED * compared;
             let sent = self.collect(0);
-            let taken = self.cost(kind);
+            let taken = self.cost(loaded);
             let replaced = self.keys_replaced() - before;
             self.free += cost::NEW_KEY * replaced;
             // These costs include one packet that is sent.
