@@ -251,6 +251,12 @@ impl ConnectionState {
         }
     }
 
+    /// Returns the number of bytes that are reserved for messages that the application has not taken.
+    #[cfg(any(test, feature = "worlds"))]
+    pub(crate) fn queued_bytes(&self) -> u64 {
+        self.queued_bytes.load(Ordering::Acquire)
+    }
+
     /// Returns the number of bytes of messages over all connections of the peer, if it has a key of its own.
     #[cfg(any(test, feature = "worlds"))]
     pub(crate) fn queued_by_key(&self) -> u64 {

@@ -16,7 +16,6 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use apus_units::Time;
-use apus_wire::Header;
 
 use crate::accept::Towards;
 use crate::backlog::{Unaccepted, backlog};
@@ -28,7 +27,7 @@ use crate::error::{ConnectError, StartError};
 use crate::grant::{Access, Grant};
 use crate::mailbox::{Command, ConnectRequest, Mailbox, Opened};
 use crate::region::{Memory, Region, Regions};
-use crate::session::{KeyRing, Randomness};
+use crate::session::{Extended, KeyRing, Randomness, SessionId};
 use crate::status::EngineStatus;
 use crate::sys::Meta;
 
@@ -340,15 +339,34 @@ impl VirtualHost {
     /// Seals a packet of any content under the keys of a connection, as a peer that has a key and breaks the protocol. Returns
     /// the number of the engine and the datagram, or `None` if the connection has ended or the packet is illegal.
     #[must_use]
-    pub fn forge(
+    pub fn forge<'p>(
         &mut self,
         connection: &Connection,
-        header: &Header,
+        packet: impl Into<Extended<'p>>,
         payload: &[u8],
     ) -> Option<(usize, Vec<u8>)> {
+        let (session, place) = self.session_of(connection)?;
+        let datagram = self.engines[place].seal(session, packet.into(), payload)?;
+        Some((place, datagram))
+    }
+
+    /// As [`forge`](Self::forge), seals a command of the session layer, given by its number, with any content.
+    #[must_use]
+    pub fn forge_command(
+        &mut self,
+        connection: &Connection,
+        command: u8,
+        content: &[u8],
+    ) -> Option<(usize, Vec<u8>)> {
+        let (session, place) = self.session_of(connection)?;
+        let datagram = self.engines[place].seal_command(session, command, content)?;
+        Some((place, datagram))
+    }
+
+    /// Returns the session of a connection and the number of its engine.
+    fn session_of(&self, connection: &Connection) -> Option<(SessionId, usize)> {
         let (session, mailbox) = connection.session();
         let place = self.engines.iter().position(|e| Arc::ptr_eq(&e.mailbox, mailbox))?;
-        let datagram = self.engines[place].seal(session, header, payload)?;
-        Some((place, datagram))
+        Some((session, place))
     }
 }

@@ -34,6 +34,10 @@ impl World<'_> {
                 self.betray(from, to);
                 self.random.span(Span::from_us(20), Span::from_ms(10))
             }
+            Trouble::Unused(from, to) => {
+                self.send_unused(from, to);
+                self.random.span(Span::from_us(20), Span::from_ms(10))
+            }
             _ => return,
         };
         self.push(self.now + pause, Event::Act(number));

@@ -3,12 +3,15 @@
 use std::num::NonZeroUsize;
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
+
+use apus_units::Time;
 
 use crate::log::Counts;
 use crate::plan::Plan;
 use crate::run;
+use crate::running::{MAX_TIME, each_seed_within, no_end};
 use crate::world::Violation;
 
 /// Maximum number of violations after which a batch ends.
@@ -100,22 +103,27 @@ pub(crate) fn lock<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 /// Runs the worlds of seeds. `progress` gets the number of worlds that have ended, and returns `false` to end
-/// the batch.
+/// the batch. A world that takes half an hour of real time is a violation.
 #[must_use]
 pub fn run_seeds(
     seeds: Range<u64>,
     threads: NonZeroUsize,
-    progress: impl Fn(u64) -> bool + Sync,
+    progress: impl Fn(u64) -> bool + Send + Sync + 'static,
 ) -> Batch {
-    let batch = Mutex::new(Batch::default());
-    each_seed(seeds, threads, |seed| {
+    let results = Arc::new(Mutex::new(Batch::default()));
+    let shared = Arc::clone(&results);
+    let late = each_seed_within(MAX_TIME, seeds, threads, move |seed| {
         let plan = Plan::draw(seed);
         let outcome = run(&plan, false);
-        let mut batch = lock(&batch);
+        let mut batch = lock(&shared);
         batch.add(seed, &plan, outcome.counts, outcome.violation);
         (progress(batch.worlds), batch.failures.len())
     });
-    let mut batch = lock(&batch).clone();
+    let mut batch = lock(&results).clone();
+    for seed in late {
+        let violation = Violation { check: "progress", what: no_end(), at: Time::ZERO };
+        batch.add(seed, &Plan::draw(seed), Counts::default(), Some(violation));
+    }
     batch.failures.sort_by_key(|&(seed, _)| seed);
     batch
 }

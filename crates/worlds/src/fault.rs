@@ -81,10 +81,14 @@ pub(crate) enum Trouble {
     Flood(usize, u64),
     /// A host does not list the key of a peer.
     Unlist(usize, usize),
+    /// A host replaces its key pair.
+    Replace(usize),
     /// A host revokes the right of a peer to write to its slots.
     Deny(usize, usize),
     /// A host with a key (the first one) sends packets with random content to the other host.
     Insider(usize, usize),
+    /// A host with a key (the first one) sends packets and commands that its connection to the other host does not use.
+    Unused(usize, usize),
     /// Datagrams from or to a port of a host, given by its number, are lost.
     LosePort(usize, u8, u64),
     /// Datagrams from or to a port of a host are delayed by up to this time.
@@ -159,6 +163,19 @@ impl Fault {
     pub(crate) fn draw_of_memory(draw: &mut Draw, hosts: usize, horizon: Span) -> Self {
         let lasts = draw.span(Span::from_us(100), horizon.max(Span::from_ms(1)));
         Self { at: draw.below(horizon), lasts, what: Trouble::Shrink(draw.index(hosts)) }
+    }
+
+    /// Draws the replacement of a key pair.
+    pub(crate) fn draw_of_replacement(draw: &mut Draw, hosts: usize, horizon: Span) -> Self {
+        let lasts = draw.span(Span::from_us(100), Span::from_secs(2));
+        Self { at: draw.below(horizon), lasts, what: Trouble::Replace(draw.index(hosts)) }
+    }
+
+    /// Draws an insider that sends what its connections do not use; `insider` is the last host.
+    pub(crate) fn draw_of_unused(draw: &mut Draw, insider: usize, horizon: Span) -> Self {
+        let lasts = draw.span(Span::from_ms(1), horizon.max(Span::from_ms(2)));
+        let what = Trouble::Unused(insider, draw.index(insider));
+        Self { at: draw.below(horizon), lasts, what }
     }
 
     /// Draws a fault of keys and rights, for a world whose hosts have keys of their own.

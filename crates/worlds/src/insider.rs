@@ -1,5 +1,7 @@
 //! Insiders: hosts that have a valid key, know regions of their peers, and break the protocol.
 
+use apus_udp::Connection;
+use apus_udp::virtual_host::VirtualHost;
 use apus_units::{FlowId, OpId, PacketNumber, Span};
 use apus_wire::{
     Ack, Body, Control, Header, RegionKey, Reject, RejectReason, Segment, SegmentKind,
@@ -17,20 +19,31 @@ impl World<'_> {
         let header = self.any_header(to, connection.flows());
         let length = header.payload_len();
         let payload: Vec<u8> = (0..length).map(|_| self.random.bits() as u8).collect();
+        self.send_forged(from, to, &connection, |up| up.forge(&connection, &header, &payload));
+    }
+
+    /// Sends a datagram that an insider seals for its connection to a host. Returns `false` if it cannot be sealed.
+    pub(crate) fn send_forged(
+        &mut self,
+        from: usize,
+        to: usize,
+        connection: &Connection,
+        seal: impl FnOnce(&mut VirtualHost) -> Option<(usize, Vec<u8>)>,
+    ) -> bool {
         let machine = &mut self.machines[from];
         let source = machine.source();
         let address = machine.address;
-        let Some(up) = &mut machine.host else { return };
-        let Some((_, bytes)) = up.forge(&connection, &header, &payload) else { return };
+        let Some((_, bytes)) = machine.host.as_mut().and_then(seal) else { return false };
         // The connections that the insider accepted lead to the address of its peer.
         let peer = connection.peer();
         let from_address = if peer == self.machines[to].address { source } else { address };
         let flight = Flight { from: from_address, to: peer, tos: 0, ttl: 60, bytes };
         self.send(from, flight);
+        true
     }
 
     /// Returns a number that is small, close to a power of two, or arbitrary.
-    fn any_number(&mut self) -> u64 {
+    pub(crate) fn any_number(&mut self) -> u64 {
         match self.random.range(0, 4) {
             0 | 1 => self.random.range(0, 40),
             2 => self.random.range(0, 3000),
@@ -40,7 +53,7 @@ impl World<'_> {
     }
 
     /// Returns a header for a victim. Half of the data packets are of the victim's flows and name its regions.
-    fn any_header(&mut self, victim: usize, flows: usize) -> Header {
+    pub(crate) fn any_header(&mut self, victim: usize, flows: usize) -> Header {
         let flow = FlowId::new(self.random.range(0, 9) as u32);
         let seq = PacketNumber::new(self.any_number());
         let body = match self.random.range(0, 9) {

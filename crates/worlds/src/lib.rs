@@ -46,6 +46,7 @@ mod settle;
 mod shrink;
 mod trace;
 mod trouble;
+mod unused;
 mod world;
 
 pub use batch::{Batch, quantile, run_seeds};

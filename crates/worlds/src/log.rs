@@ -38,6 +38,8 @@ pub struct Counts {
     pub faults: u64,
     /// Regions that an insider may change and has changed.
     pub by_insiders: u64,
+    /// Packets and commands that insiders sent and that their connections do not use.
+    pub unused: u64,
     /// Steps of engines.
     pub steps: u64,
 }
@@ -54,6 +56,7 @@ impl Counts {
         self.by_ports += other.by_ports;
         self.faults += other.faults;
         self.by_insiders += other.by_insiders;
+        self.unused += other.unused;
         self.steps += other.steps;
     }
 

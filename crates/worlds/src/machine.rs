@@ -223,7 +223,7 @@ impl Machine {
         config.max_flows = 8;
         config.max_ops = host.max_ops;
         config.max_message = host.max_message;
-        config.max_queued_bytes = 2 * host.max_message;
+        config.max_queued_bytes = host.max_queued_bytes();
         config.max_queued_messages = host.max_queued_messages;
         config.max_unaccepted = host.max_unaccepted;
         config.submission_ring = host.submission_ring;

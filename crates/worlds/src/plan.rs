@@ -245,6 +245,16 @@ impl Plan {
         if memory.chance(200) {
             faults.push(Fault::draw_of_memory(&mut memory, count, horizon));
         }
+        let mut replaced = Draw::new(seed, 10);
+        if rights.is_some() && replaced.chance(600) {
+            let more = 0..replaced.range(1, 3);
+            faults.extend(more.map(|_| Fault::draw_of_replacement(&mut replaced, count, horizon)));
+        }
+        let mut unused = Draw::new(seed, 9);
+        if let Some(insider) = insider.filter(|_| unused.chance(700)) {
+            let more = 0..unused.range(1, 3);
+            faults.extend(more.map(|_| Fault::draw_of_unused(&mut unused, insider, horizon)));
+        }
         Self {
             seed,
             sealed,
@@ -303,6 +313,11 @@ impl Plan {
 }
 
 impl HostPlan {
+    /// Returns the maximum number of bytes of messages of a connection that the application has not taken.
+    pub(crate) fn max_queued_bytes(&self) -> u64 {
+        2 * self.max_message
+    }
+
     fn draw(draw: &mut Draw, insider: bool) -> Self {
         let ciphers: Vec<Cipher> = Cipher::available().collect();
         Self {

@@ -19,6 +19,16 @@ static RUNNING: Mutex<Vec<(ThreadId, String)>> = Mutex::new(Vec::new());
 /// Time between two looks for runs without end.
 const BETWEEN: Duration = Duration::from_secs(1);
 
+/// Real time after which a seed without an end is a violation: the time of its world stands still, so that no check
+/// within the run ends it. deviation: no source; the largest scenario that a check within the run allows
+/// takes two minutes on an idle core without optimisation across crates.
+pub(crate) const MAX_TIME: Duration = Duration::from_secs(1800);
+
+/// Returns the description of a run without an end.
+pub(crate) fn no_end() -> String {
+    format!("no end after {} s", MAX_TIME.as_secs())
+}
+
 /// Runs the world `name`. If it panics and the build unwinds, returns the message.
 pub(crate) fn guarded<T>(name: String, work: impl FnOnce() -> T) -> Result<T, String> {
     let thread = thread::current().id();

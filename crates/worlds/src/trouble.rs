@@ -27,6 +27,9 @@ impl World<'_> {
             Trouble::Rotate => self.plan.sealed && !self.key.1,
             Trouble::LoseKey(_) => self.plan.sealed,
             Trouble::Unlist(..) | Trouble::Deny(..) => self.identities.is_some(),
+            Trouble::Replace(host) => {
+                self.identities.as_ref().is_some_and(|all| !all.is_replacing(host))
+            }
             Trouble::LosePort(host, port, _)
             | Trouble::DelayPort(host, port, _)
             | Trouble::NarrowPort(host, port, _)
@@ -118,8 +121,9 @@ impl World<'_> {
                 self.give_keys();
             }
             Trouble::Unlist(..) => self.give_keys(),
+            Trouble::Replace(host) => self.replace_pair(host, fault.lasts),
             Trouble::Deny(host, peer) => self.deny(number, host, peer),
-            Trouble::Forge(_) | Trouble::Flood(..) | Trouble::Insider(..) => {
+            Trouble::Forge(_) | Trouble::Flood(..) | Trouble::Insider(..) | Trouble::Unused(..) => {
                 self.push(self.now, Event::Act(number));
             }
             _ => {}
@@ -274,6 +278,7 @@ impl World<'_> {
         if self.key.1 {
             self.forget_key();
         }
+        self.end_replacements();
         for host in 0..self.machines.len() {
             self.start(host);
         }

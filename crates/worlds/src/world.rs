@@ -21,6 +21,9 @@ use crate::plan::Plan;
 /// world that repeats a step without end is detected soon.
 const MAX_STEPS: u64 = 3_000_000;
 
+/// Maximum number of bytes that wait for room in a socket: 64 bursts of at most 65,000 bytes (`engine/outbox.rs` of `apus-udp`).
+const MAX_UNSENT: usize = 64 * 65_000;
+
 /// A property that does not hold.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Violation {
@@ -52,6 +55,8 @@ pub(crate) enum Event {
     Stop(usize),
     /// A key is removed after another one has replaced it everywhere.
     Forget,
+    /// The replacement of a host's key pair continues; the next stage follows after this time.
+    NextStage(usize, Span),
 }
 
 /// A running world.
@@ -186,6 +191,7 @@ impl<'p> World<'p> {
             Event::Start(host) => self.start(host),
             Event::Stop(host) => self.stop(host),
             Event::Forget => self.forget_key(),
+            Event::NextStage(host, pause) => self.next_stage(host, pause),
         }
     }
 
@@ -408,7 +414,9 @@ impl<'p> World<'p> {
             && usage.flows <= flows
             && usage.ops + usage.waiting_ops <= flows * plan.max_ops as usize
             && usage.deadlines <= usage.ops + usage.waiting_ops
-            && usage.partial_messages <= usage.connections * plan.max_queued_messages as usize
+            && usage.queued_messages <= plan.max_queued_messages as usize
+            && usage.queued_bytes <= plan.max_queued_bytes()
+            && usage.unsent_bytes <= MAX_UNSENT
             && plan.quotas.as_ref().is_none_or(|q| usage.queued_by_key <= q.queued_bytes)
             && usage.refusals <= flows * plan.max_ops as usize;
         let result = if within { Ok(()) } else { Err(format!("host {host} holds {usage:?}")) };

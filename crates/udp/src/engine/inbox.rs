@@ -113,6 +113,19 @@ impl Inbox {
         self.partial.len()
     }
 
+    /// Returns the number of messages that the application has not taken, including those that have arrived in part.
+    #[cfg(any(test, feature = "worlds"))]
+    pub(super) fn queued_messages(&self) -> usize {
+        self.partial.len() + self.sender.len()
+    }
+
+    /// Returns the number of bytes that are reserved for these messages, or that the partial ones use, if that is more.
+    #[cfg(any(test, feature = "worlds"))]
+    pub(super) fn queued_bytes(&self) -> u64 {
+        let partial = self.partial.values().map(|message| message.len() as u64).sum();
+        self.state.queued_bytes().max(partial)
+    }
+
     /// Returns `true` while the application's receiver answers messages or waits for answers.
     pub(super) fn is_busy(&self) -> bool {
         self.attached.as_ref().is_some_and(Attached::is_busy)

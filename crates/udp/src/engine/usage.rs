@@ -1,11 +1,11 @@
 //! The resources that an engine holds, each of which is bounded.
 
 use apus_units::Time;
-use apus_wire::Header;
+use apus_wire::MAX_EXTENSION_BYTES;
 
 use super::Engine;
 use super::network::Network;
-use crate::session::SessionId;
+use crate::session::{Extended, SessionId};
 
 /// Resources that an engine holds at an instant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,6 +29,10 @@ pub struct Usage {
     pub deadlines: usize,
     /// Messages that have arrived in part.
     pub partial_messages: usize,
+    /// Messages that the application has not taken, including partial ones, of the connection that has most of them.
+    pub queued_messages: usize,
+    /// Bytes of these messages, of the connection that has most of them.
+    pub queued_bytes: u64,
     /// Bytes of messages that the application has not taken: those of the peer with a key of its own that has most of them.
     pub queued_by_key: u64,
     /// Refusals that are being repeated.
@@ -59,16 +63,28 @@ impl<N: Network> Engine<N> {
     pub(crate) fn seal(
         &mut self,
         session: SessionId,
-        header: &Header,
+        packet: Extended<'_>,
         payload: &[u8],
     ) -> Option<Vec<u8>> {
-        // Guard and extension together are shorter than the added 64 bytes.
-        let mut datagram = vec![0; header.encoded_len() + payload.len() + 64];
         let now = self.network.now();
         let sessions = &mut self.protocol.connections.sessions;
-        let length = sessions.seal(now, session, header, payload, &mut datagram).ok()?;
+        let headers = packet.header.encoded_len() + MAX_EXTENSION_BYTES;
+        let mut datagram = vec![0; headers + payload.len() + sessions.overhead()];
+        let length = sessions.seal(now, session, packet, payload, &mut datagram).ok()?;
         datagram.truncate(length);
         Some(datagram)
+    }
+
+    /// Seals a command of the session layer, given by its number, with any content. Returns `None` if there is no such command,
+    /// or it cannot be sealed.
+    pub(crate) fn seal_command(
+        &mut self,
+        session: SessionId,
+        command: u8,
+        content: &[u8],
+    ) -> Option<Vec<u8>> {
+        let now = self.network.now();
+        self.protocol.connections.sessions.seal_command(now, session, command, content)
     }
 
     /// Returns the sessions.
@@ -81,6 +97,7 @@ impl<N: Network> Engine<N> {
     pub(crate) fn usage(&self) -> Usage {
         let connections = &self.protocol.connections;
         let [ops, waiting_ops, deadlines, refusals] = self.protocol.ops.usage();
+        let (queued_messages, queued_bytes) = connections.queued();
         Usage {
             sessions: connections.sessions.len(),
             pending: connections.sessions.pending.len(),
@@ -91,6 +108,8 @@ impl<N: Network> Engine<N> {
             waiting_ops,
             deadlines,
             partial_messages: connections.partial_messages(),
+            queued_messages,
+            queued_bytes,
             queued_by_key: connections.queued_by_key(),
             refusals,
             unsent_bytes: self.transmitter.unsent_bytes(),

@@ -221,6 +221,11 @@ impl Command {
 
     pub(crate) fn parse(header: &[u8]) -> Option<Self> {
         let &[0, VERSION, kind::CONTROL, byte] = header else { return None };
+        Self::of(byte)
+    }
+
+    /// Returns the command of a byte.
+    pub(crate) fn of(byte: u8) -> Option<Self> {
         Self::ALL.into_iter().find(|&command| command as u8 == byte)
     }
 

@@ -356,4 +356,20 @@ impl Sessions {
         }
         Some(packet.len())
     }
+
+    /// Seals a control packet with the command of this number and any content.
+    #[cfg(any(test, feature = "worlds"))]
+    pub(crate) fn seal_command(
+        &mut self,
+        now: Time,
+        id: SessionId,
+        command: u8,
+        content: &[u8],
+    ) -> Option<Vec<u8>> {
+        let command = Command::of(command)?;
+        let mut packet = vec![0; CONTROL_BYTES + content.len() + self.overhead()];
+        let length = self.seal_control(now, id, command, content, &mut packet)?;
+        packet.truncate(length);
+        Some(packet)
+    }
 }

@@ -5,18 +5,12 @@ use std::num::NonZeroUsize;
 use std::ops::Range;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
 
 use apus_sim::Watch;
 
 use super::{Case, Counts, Violation, run_guarded, run_watched};
 use crate::batch::{count, lock};
-use crate::running::each_seed_within;
-
-/// Real time after which a case without an end is a violation: its simulated time stands still, so that no
-/// check within the run ends it. deviation: no source; [`MAX_EVENTS`](super::MAX_EVENTS) take two minutes on an
-/// idle core without optimisation across crates.
-const MAX_TIME: Duration = Duration::from_secs(1800);
+use crate::running::{MAX_TIME, each_seed_within, no_end};
 
 /// Results of the cases of a range of seeds.
 #[derive(Clone, Debug, Default)]
@@ -124,5 +118,5 @@ pub fn run_text(seed: u64, text: &str) -> Result<Counts, Violation> {
 }
 
 fn without_end() -> Violation {
-    Violation { check: "progress", what: format!("no end after {} s", MAX_TIME.as_secs()) }
+    Violation { check: "progress", what: no_end() }
 }

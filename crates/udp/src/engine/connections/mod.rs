@@ -226,6 +226,15 @@ impl Connections {
         inboxes.map(Inbox::partial).sum()
     }
 
+    /// Returns the largest numbers of messages and of their bytes that have arrived, in part or whole, and that the application
+    /// has not taken, over the connections.
+    #[cfg(any(test, feature = "worlds"))]
+    pub(super) fn queued(&self) -> (usize, u64) {
+        let inboxes = || self.table.iter().flatten().filter_map(|c| c.inbox.as_ref());
+        let messages = inboxes().map(Inbox::queued_messages).max();
+        (messages.unwrap_or(0), inboxes().map(Inbox::queued_bytes).max().unwrap_or(0))
+    }
+
     /// Returns the largest number of bytes of messages that the application has not taken, over the peers with keys of
     /// their own.
     #[cfg(any(test, feature = "worlds"))]
