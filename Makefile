@@ -22,6 +22,7 @@ test-loaded:
 
 # Runs every experiment with one seed, counts instructions per packet-hop and runs random worlds in the release build.
 test-release: $(APUS)
+	tools/check-apart
 	$(APUS) reproduce --all --quick --expect-events crates/apus/assets/quick-events.txt
 	tools/instructions-per-hop $(APUS)
 	$(APUS) worlds
