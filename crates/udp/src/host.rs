@@ -353,6 +353,8 @@ impl Host {
     }
 
     /// Replaces the key ring. Connections under keys that the new ring lacks end; connections under retired keys continue.
+    /// If the host accepts unlisted peers ([`accept_unlisted`](crate::session::Config::accept_unlisted)), a connection that a
+    /// peer has opened also continues if the new ring lacks the peer's key.
     ///
     /// To replace a key without losing a connection, add the new key at every host, and retire the old key
     /// ([`Entry::retired`](crate::session::Entry::retired)). Remove the old key when its connections have ended.

@@ -206,13 +206,14 @@ fn a_flow_requests_a_rate_with_one_packet_and_then_paces_at_the_answer() {
 /// The rate is not authenticated (`docs/security.md`). An attacker may write any number of steps of 100 kb/s; zero counts as one.
 #[test]
 fn a_rate_that_is_written_on_the_path_is_the_pace_whatever_the_ports_offer() {
+    let id = Rcp::FIELDS.expect("RCP has fields").id;
     for (bytes, bps) in
         [([0, 0, 0], 100_000), ([1, 0, 0], 6_553_600_000), ([255; 3], 1_677_721_500_000)]
     {
         let mut fields = RcpFields::new(None);
         fields.limit(Rate::from_gbps(3));
         let mut written = fields.fields();
-        written.as_data_mut(2).expect("RCP's fields")[..3].copy_from_slice(&bytes);
+        written.as_data_mut(id).expect("RCP's fields")[..3].copy_from_slice(&bytes);
         let mut event = ack(at(100.0), 3);
         event.fields = echoed(RcpFields::of(&written).expect("RCP's fields"));
         let mut flow = sender();

@@ -55,11 +55,12 @@ const BURST_PARTS: u64 = 4;
 /// Maximum rate of handshakes from all addresses together, in multiples of the rate of one address. deviation: no source;
 /// 18 % of a core at 175 us for a handshake with the default rate.
 const TOTAL: u64 = 4;
-/// Weight of a handshake that is refused because of its key, in handshakes of its address. This applies to an unlisted peer,
-/// and to a peer beyond the rate of its key. The Diffie-Hellman of such a handshake is computed before the key is known.
-/// Without the weight, a peer with several addresses could use up the rate of all addresses together. deviation: no source;
-/// with this weight, an unlisted peer needs 64 addresses for that, and a listed one 49, because a quarter of its handshakes
-/// count once.
+/// Weight of a handshake that is refused because of its key, in handshakes of its address. This applies to a peer that may not
+/// connect, because it is unlisted or its line is retired, to a peer beyond the rate of its key, and to an unlisted peer
+/// beyond its quota. The Diffie-Hellman of such a handshake is computed before the key is known. Without the weight, a peer
+/// with several addresses could use up the rate of all addresses together. deviation: no source; with this weight, a peer
+/// that may not connect needs about 64 addresses for that, and a listed one about 49, because a quarter of its handshakes count
+/// once.
 const REFUSED_WEIGHT: u64 = 16;
 /// Maximum number of sources that are remembered. Rationale: with the default rate, a source is remembered for less than a
 /// third of a second after its last handshake. In that time the limit of all sources together admits less than a third of
@@ -310,9 +311,9 @@ mod tests {
 
     /// Each address has 40 units per second, and a refused handshake takes 16 of them. The rate of all addresses is used up by
     /// 160 * 16 / 40 = 64 addresses of an unlisted peer. Of the handshakes of a listed peer, 40 per second take one unit:
-    /// (40 + 120 * 16) / 40 = 49 addresses.
+    /// (40 + 120 * 16) / 40 = 49 addresses. One address less leaves room for others, and one address more leaves none.
     #[test]
-    fn more_than_48_addresses_of_a_listed_peer_or_63_of_an_unlisted_one_use_up_the_rate_of_all() {
+    fn about_49_addresses_of_a_listed_peer_or_64_of_an_unlisted_one_use_up_the_rate_of_all() {
         for (is_listed, needed) in [(true, 49), (false, 64)] {
             let refused = [needed - 1, needed + 1].map(|n| refused_beside(n, is_listed));
             assert_eq!(refused, [0, 30], "around {needed} addresses");

@@ -407,6 +407,25 @@ mod tests {
         assert_eq!((handled, dropped), (vec![500, 1500], vec![0, 0]));
     }
 
+    /// Returns whether the packets of a greedy peer are dropped after this number of rounds, in which datagrams waited for
+    /// this long. The engine is polled once per round.
+    fn drops_after(rounds: u64, waited: Span) -> bool {
+        let mut shares = Shares::default();
+        let place = shares.open(source(([10, 0, 0, 1]).into()));
+        for round in 0..=rounds {
+            shares.on_poll(Time::ZERO + Span::from_ms(1) * round, (0, waited), false);
+        }
+        shares.charge(place, 1 << 30);
+        shares.counts() && !shares.admits(place)
+    }
+
+    #[test]
+    fn shares_are_enforced_after_ten_rounds_in_which_datagrams_waited_for_more_than_250_us() {
+        let long = Span::from_us(250) + Span::from_ps(1);
+        assert_eq!([9, 10, 11].map(|rounds| drops_after(rounds, long)), [false, true, true]);
+        assert!(!drops_after(100, Span::from_us(250)));
+    }
+
     #[test]
     fn accounts_end_with_their_sessions() {
         let mut shares = Shares::default();

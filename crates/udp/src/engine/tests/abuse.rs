@@ -19,6 +19,10 @@ use crate::virtual_host::VirtualHost as Machine;
 
 /// Interval in which each honest peer submits a write of 64 bytes. Four peers take 60 % of the core.
 const INTERVAL: Span = Span::from_us(20);
+/// Time for which each run lasts by default, half of it before the measurement.
+const RUN_MS: u64 = 120;
+/// Time after which a process of `Abuse::Handshakes` is replaced, in ticks.
+const PROCESS_TICKS: u64 = 7;
 /// Length of a read of the abuser in bytes.
 const READ: u64 = 4096;
 
@@ -32,8 +36,8 @@ enum Abuse {
     UnknownKey,
     /// The first packets of its own handshakes, proved.
     Hellos,
-    /// First messages of handshakes that cost a Diffie-Hellman, as fast as the server answers Hellos. Each is of a new process,
-    /// which is replaced after 70 us, so that hardly any handshake is completed.
+    /// First messages of handshakes that cost a Diffie-Hellman, from one address. Each is of a new process, which is replaced
+    /// after 70 us, so that hardly any handshake is completed.
     Handshakes,
     /// Handshakes of a member of the group that is not listed, from four addresses.
     Members,
@@ -134,11 +138,13 @@ struct Outcome {
     /// keys replaced for answers, handshakes computed, Cookies sent, acknowledgements opened, runs of flow numbers compared with
     /// those of signals, or packets dropped by the check that they are meant for.
     served: u64,
+    /// Handshakes beyond the rates, dropped in 120 ms.
+    dropped_rate: u64,
 }
 
 /// Runs an abuser that sends `rate` datagrams per second.
 fn outcome(abuse: Abuse, rate: f64) -> Outcome {
-    outcome_after(Span::from_ms(60), abuse, rate)
+    outcome_after(Span::from_ms(RUN_MS / 2), abuse, rate)
 }
 
 /// As [`outcome`], but measures the 60 ms that follow `warm_up` after the start of the abuse.
@@ -164,9 +170,9 @@ fn outcome_after(warm_up: Span, abuse: Abuse, rate: f64) -> Outcome {
     world.new_keys = (abuse == Abuse::NewKeys).then(|| [own.session().0, last.session().0]);
     let (from, per_tick) = (world.now, TICK.as_ps() as f64 / 1e12);
     let (mut owed, mut process, mut next) = (0.0, 0u32, world.now);
-    let (before, handshakes) = (world.counters(), world.handshakes);
+    let (before, handshakes) = (world.server_counters(), world.handshakes);
     (world.cookies, world.opened) = (0, 0);
-    let measured = Span::from_ms(60);
+    let measured = Span::from_ms(RUN_MS / 2);
     while world.now < from + warm_up + measured {
         while world.now >= next {
             next += INTERVAL;
@@ -226,7 +232,7 @@ fn outcome_after(warm_up: Span, abuse: Abuse, rate: f64) -> Outcome {
             world.machines[abuser] =
                 Machine::start(&settings(abuser), seed, world.now).expect("sound");
             let asked = world.machines[abuser].connect(0, address(0), &[0]);
-            for _ in 0..6 {
+            for _ in 1..PROCESS_TICKS {
                 world.tick();
             }
             drop(asked);
@@ -242,7 +248,7 @@ fn outcome_after(warm_up: Span, abuse: Abuse, rate: f64) -> Outcome {
     let atomics = &world.machines[0].engines[0].mailbox.status.stats.atomics_executed;
     let atomics = atomics.load(Ordering::Relaxed);
     let waiting = std::iter::from_fn(|| last.try_receive().ok().flatten()).count();
-    let after = world.counters();
+    let after = world.server_counters();
     let served = match (abuse, &world.greedy) {
         (Abuse::Refused, Some(greedy)) => greedy.refusals,
         (Abuse::Messages, _) => waiting as u64,
@@ -262,7 +268,7 @@ fn outcome_after(warm_up: Span, abuse: Abuse, rate: f64) -> Outcome {
         (Abuse::Nothing | Abuse::Refused | Abuse::Reads, _) => 0,
     };
     drop((accepted, own));
-    Outcome { done, served }
+    Outcome { done, served, dropped_rate: after.dropped_rate - before.dropped_rate }
 }
 
 impl Outcome {
@@ -282,13 +288,23 @@ impl Outcome {
             Abuse::Members => 16,
             // In 120 ms an address may have 64 handshakes at once, and 30 more at 256 per second.
             Abuse::Handshakes => 90,
-            // Nearly all datagrams of 120 ms: 48,000, 12,000 or 30,000. Signals reach the search for their flow.
-            Abuse::Noise | Abuse::UnknownKey | Abuse::Replayed => 47_000,
-            Abuse::Hellos | Abuse::Forged => 11_700,
-            Abuse::Signals => 29_000,
+            // Nearly all datagrams. Signals reach the search for their flow.
+            Abuse::Noise
+            | Abuse::UnknownKey
+            | Abuse::Replayed
+            | Abuse::Hellos
+            | Abuse::Forged
+            | Abuse::Signals => (abuse.rate() * RUN_MS as f64 / 1e3 * 0.97) as u64,
             Abuse::Nothing | Abuse::Holders | Abuse::Unlisted => 0,
         };
         assert!(self.served >= least, "{abuse:?}: {self:?}");
+        if abuse == Abuse::Handshakes {
+            // At least half of the processes get their Cookie in time for their first message: 7,000 per second. The messages
+            // that are not computed are beyond the rate.
+            let processes = RUN_MS * 1_000 / (PROCESS_TICKS * 10);
+            let arrived = self.served + self.dropped_rate;
+            assert!(arrived >= processes / 2 && self.dropped_rate > 0, "{self:?}");
+        }
         self
     }
 }
@@ -298,6 +314,12 @@ impl Outcome {
 /// acknowledgements it gets an equal part: dropping 36,000 packets takes 32 of 120 ms, and a fifth of the rest is 5,800 packets
 /// of 3 us.
 const OVERLOADED: [u64; 4] = [1_025, 1_025, 10, 5_800];
+
+/// Prints the part of their goodput that honest peers keep, for docs/security.md.
+#[expect(clippy::print_stderr, reason = "the documentation quotes the numbers")]
+fn print(abuse: Abuse, rate: f64, beside: u64, alone: u64) {
+    eprintln!("{abuse:?}, {rate} per second: {:.1} %", 100.0 * beside as f64 / alone as f64);
+}
 
 #[test]
 fn no_abuse_costs_other_peers_a_tenth_of_their_goodput() {
@@ -318,6 +340,7 @@ fn no_abuse_costs_other_peers_a_tenth_of_their_goodput() {
     let mut costs = Vec::new();
     for abuse in others.into_iter().chain(Abuse::VALID) {
         let beside = outcome(abuse, abuse.rate()).check(abuse, OVERLOADED).done;
+        print(abuse, abuse.rate(), beside, alone);
         if beside * 10 < alone * 9 {
             costs.push((abuse, beside));
         }
@@ -329,9 +352,11 @@ fn no_abuse_costs_other_peers_a_tenth_of_their_goodput() {
 #[test]
 fn beside_300_000_valid_packets_per_second_others_keep_three_quarters() {
     let alone = outcome(Abuse::Nothing, 0.0).done;
-    let beside = |abuse| outcome(abuse, 300_000.0).check(abuse, OVERLOADED).done;
-    let share = |abuse| beside(abuse) as f64 / alone as f64;
-    let shares = Abuse::VALID.map(share);
+    let shares = Abuse::VALID.map(|abuse| {
+        let beside = outcome(abuse, 300_000.0).check(abuse, OVERLOADED).done;
+        print(abuse, 300_000.0, beside, alone);
+        beside as f64 / alone as f64
+    });
     assert!(shares.iter().all(|&share| share >= 0.75), "{shares:?}");
 }
 
@@ -339,7 +364,7 @@ fn beside_300_000_valid_packets_per_second_others_keep_three_quarters() {
 /// every second one cancels an op, or every fifth one acknowledges answers. The four answers to a read are sent later, as
 /// congestion control allows.
 #[test]
-fn beside_80_000_valid_packets_per_second_others_lose_nothing() {
+fn beside_80_000_valid_packets_per_second_others_keep_99_percent() {
     let alone = outcome(Abuse::Nothing, 0.0).done;
     for abuse in Abuse::VALID {
         let beside = outcome(abuse, 80_000.0).check(abuse, [4_500, 7_000, 1_000, 9_500]).done;

@@ -1,5 +1,8 @@
 //! Quotas of peers with keys of their own.
 
+use apus_units::{FlowId, OpId, PacketNumber};
+use apus_wire::{Body, Header, Segment, SegmentKind};
+
 use super::*;
 use crate::session::{Entry, EntryKey, KeyPair, SharedKey};
 
@@ -100,4 +103,32 @@ fn connections_of_unlisted_keys_that_wait_leave_room_for_listed_ones() {
     let answers: Vec<_> = (1..=8).map(&mut connect).collect();
     assert_eq!(answers.iter().filter(|answer| answer.is_ok()).count(), 6);
     connect(9).map(drop).expect("a listed peer");
+}
+
+/// The peer has no op outstanding, so the number of an op is also its place among those that the flow accepts. Each write sets a
+/// byte of its own.
+#[test]
+fn the_last_op_within_the_limit_of_a_flow_is_taken_and_the_next_one_is_dropped() {
+    let mut pair = Pair::connect(&config());
+    let region = pair.register(1, vec![0; 2], Access::ALL);
+    let max_ops = u64::from(config().max_ops);
+    assert_eq!(max_ops, 1024);
+    for (address, op) in [max_ops, max_ops - 1].into_iter().enumerate() {
+        let segment = Segment {
+            op: OpId::new(op),
+            kind: SegmentKind::Write { region: region.key(), address: address as u64 },
+            offset: 0,
+            length: 1,
+            op_length: 1,
+            attached: None,
+        };
+        let body = Body::Data(segment);
+        let header = Header { flow: FlowId::new(0), seq: PacketNumber::new(op), body };
+        let [client, server] = &mut pair.hosts;
+        let session = pair.client.state.session;
+        let bytes = client.engine.seal(session, (&header).into(), &[7]).expect("connected");
+        server.engine.network.put_datagram(client.engine.network.local, 0, bytes);
+        while server.engine.step(true) {}
+    }
+    assert!(region.read(|memory| memory == [0, 7]));
 }

@@ -43,6 +43,23 @@ const NOTED: Network = |from, burst, port| {
     (!IS_OUT.get()).then_some(port)
 };
 
+/// As [`NOTED`], but loses data packets of the first host by port 3.
+const LOSSY: Network = |from, burst, port| {
+    let is_data = burst.datagrams.iter().any(|datagram| datagram.len() > 1000);
+    if from == 0 && burst.to.port == 3 && is_data {
+        let is_lost = TO_LOSE.get() & 1 == 1;
+        TO_LOSE.set(TO_LOSE.get() >> 1);
+        if is_lost {
+            return None;
+        }
+    }
+    NOTED(from, burst, port)
+};
+
+/// Packets by port 3 that are lost, as in `TO_LOSE`, and the ports that are then requested again: those that are not used until
+/// the peer confirms them.
+const LOSSES: [(u32, &[u8]); 3] = [(0b1, &[]), (0b101, &[]), (0b11, &[3])];
+
 /// Returns the requests since the last call.
 fn joins() -> Vec<(u8, usize)> {
     JOINS.take()
@@ -208,21 +225,10 @@ fn losses_are_those_of_the_path_that_is_cut_and_then_it_is_left() {
 /// previous one.
 #[test]
 fn one_lost_packet_keeps_a_port_and_two_in_a_row_end_its_use() {
-    const LOSSY: Network = |from, burst, port| {
-        let is_data = burst.datagrams.iter().any(|datagram| datagram.len() > 1000);
-        if from == 0 && burst.to.port == 3 && is_data {
-            let is_lost = TO_LOSE.get() & 1 == 1;
-            TO_LOSE.set(TO_LOSE.get() >> 1);
-            if is_lost {
-                return None;
-            }
-        }
-        NOTED(from, burst, port)
-    };
     let mut config = spreading(1280);
     let settings = [("window", "1"), ("min_rto", "10ms"), ("initial_rto", "10ms")];
     config.set_algorithm(Some("constant"), &settings).expect("constant");
-    for (lost, asked) in [(0b1, &[][..]), (0b101, &[]), (0b11, &[3])] {
+    for (lost, asked) in LOSSES {
         let mut pair = connect(&config, 1280, LOSSY);
         joins();
         TO_LOSE.set(lost);
@@ -230,7 +236,33 @@ fn one_lost_packet_keeps_a_port_and_two_in_a_row_end_its_use() {
         let counters = paths.ports[3].counters;
         assert_eq!(TO_LOSE.get(), 0);
         assert_eq!(counters.timeouts, u64::from(lost.count_ones()), "{paths:?}");
-        // The port is not used again until the peer confirms it.
+        let ports: Vec<u8> = joins().iter().map(|&(port, _)| port).collect();
+        assert_eq!(ports, asked, "lost: {lost:b}");
+    }
+}
+
+/// Each message is one packet. The next one leaves 6 ms later: a packet is declared lost once a packet that left 5 ms later is
+/// acknowledged.
+#[test]
+fn one_packet_declared_lost_keeps_a_port_and_two_in_a_row_end_its_use() {
+    let mut config = spreading(1280);
+    let settings =
+        [("window", "64"), ("min_rto", "60s"), ("max_rto", "60s"), ("initial_rto", "60s")];
+    config.set_algorithm(Some("constant"), &settings).expect("constant");
+    for (lost, asked) in LOSSES {
+        let mut pair = connect(&config, 1280, LOSSY);
+        joins();
+        TO_LOSE.set(lost);
+        for _ in 0..24 {
+            let payload = Buffers::Payload(bytes(1_100).into());
+            let _end = submit(&pair.client, OpKind::Message, payload);
+            run_over(&mut pair.hosts, LOSSY, Span::from_ms(6));
+        }
+        let paths = paths(&pair);
+        let counters = paths.ports[3].counters;
+        assert_eq!(TO_LOSE.get(), 0);
+        let count = u64::from(lost.count_ones());
+        assert_eq!([counters.lost, counters.timeouts], [count, 0], "{paths:?}");
         let ports: Vec<u8> = joins().iter().map(|&(port, _)| port).collect();
         assert_eq!(ports, asked, "lost: {lost:b}");
     }

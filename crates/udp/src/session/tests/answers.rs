@@ -3,7 +3,7 @@
 use super::adversary::elsewhere;
 use super::cipher::Mode;
 use super::cookie::Cookie;
-use super::packet::{Command, Handshake, Message, Refusal};
+use super::packet::{Command, Handshake, Message, Refusal, UNKNOWN_BYTES, kind};
 use super::*;
 
 /// The rings of each mode.
@@ -101,7 +101,7 @@ fn no_answer_to_an_unproven_address_is_longer_than_its_question() {
         assert_eq!(host.table.next_timeout(), None);
     }
     // There were answers: Cookies and Unknowns.
-    assert!(kinds.iter().all(|kinds| kinds.iter().eq(&[0x41, 0x45])), "{kinds:?}");
+    assert!(kinds.iter().all(|kinds| kinds.iter().eq(&[kind::COOKIE, kind::UNKNOWN])), "{kinds:?}");
 }
 
 #[test]
@@ -111,7 +111,7 @@ fn a_repeated_hello_is_answered_by_less_and_stores_nothing() {
         world.connect(0, 1);
         world.transmit();
         let hello = world.wire.pop_front().expect("a Hello");
-        assert_eq!(hello.bytes[2], 0x40);
+        assert_eq!(hello.bytes[2], kind::HELLO);
         let from = [world.address(0), elsewhere()];
         for n in 0..1_000 {
             // From its sender, and from an attacker that has recorded it.
@@ -120,7 +120,7 @@ fn a_repeated_hello_is_answered_by_less_and_stores_nothing() {
             world.transmit();
             let answers: Vec<Datagram> = world.wire.drain(..).collect();
             let [answer] = &answers[..] else { panic!("{} answers", answers.len()) };
-            assert_eq!((answer.to, answer.bytes[2]), (again.from, 0x41));
+            assert_eq!((answer.to, answer.bytes[2]), (again.from, kind::COOKIE));
             assert!(answer.bytes.len() < again.bytes.len());
         }
         // If the answers cannot be sent, the queue of answers is bounded.
@@ -136,23 +136,36 @@ fn a_repeated_hello_is_answered_by_less_and_stores_nothing() {
     }
 }
 
-/// The limit protects the engine: a flood of such packets costs at most 10,000 answers per second.
+/// The limit protects the engine: a flood of such packets costs at most 10,000 answers per second. Packets of unknown sessions
+/// and Hellos of another mode, sent in turn, have one limit together.
 #[test]
-fn packets_of_unknown_sessions_are_answered_once_per_100_us_at_most() {
+fn packets_of_unknown_sessions_and_other_modes_are_answered_once_per_100_us_at_most() {
     let header = message(0, 10);
-    let mut packet = vec![1; header.encoded_len() + 10 + guard_bytes(true)];
-    apus_wire::encode(&header, &mut packet).unwrap();
+    let mut unknown = vec![1; header.encoded_len() + 10 + guard_bytes(true)];
+    apus_wire::encode(&header, &mut unknown).unwrap();
+    let hello = Handshake {
+        mode: Mode::Insecure,
+        key: KeyId::INSECURE,
+        initiator: 0x0101,
+        message: Message::Hello,
+    };
+    let insecure = KeyRing::insecure();
+    let mut other_mode = [0; 1000];
+    let length = hello.write(insecure.get(hello.key).unwrap(), &mut other_mode).unwrap();
+    let packets_in_turn =
+        [(unknown, Dropped::UnknownSession), (other_mode[..length].to_vec(), Dropped::OtherMode)];
     for (apart_us, packets, answers) in [(50, 2, 1), (100, 2, 2), (10, 100_000, 10_000)] {
         let mut host = host(1, ring(), Config::default());
         let mut answered = 0;
         for n in 0..packets {
             let now = at(1_000_000) + Span::from_us(apart_us) * n;
-            let mut packet = packet.clone();
+            let (mut packet, why) = packets_in_turn[n as usize % 2].clone();
             let received = host.table.receive(now, elsewhere(), &mut packet);
-            assert_eq!(received, Received::Dropped(Dropped::UnknownSession));
+            assert_eq!(received, Received::Dropped(why));
             let mut out = [0; MAX_HANDSHAKE_BYTES];
             while let Some((to, length)) = host.table.poll_transmit(now, &mut out) {
-                assert_eq!((to, length, out[2]), (elsewhere().into(), 16, 0x45));
+                let expected = (elsewhere().into(), UNKNOWN_BYTES, kind::UNKNOWN);
+                assert_eq!((to, length, out[2]), expected);
                 answered += 1;
             }
         }

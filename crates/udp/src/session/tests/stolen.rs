@@ -240,7 +240,7 @@ fn a_thief_of_the_shared_key_on_the_path_reads_and_changes_later_sessions() {
         }
         datagram
     };
-    let [ours, thiefs] = [0, 3].map(|from| world.connect(from, 1));
+    let [ours, of_thief] = [0, 3].map(|from| world.connect(from, 1));
     loop {
         world.transmit();
         let Some(datagram) = world.wire.pop_front() else { break };
@@ -253,7 +253,7 @@ fn a_thief_of_the_shared_key_on_the_path_reads_and_changes_later_sessions() {
     let sent = redirected(world.sealed(0, ours, 0, b"pay 1"));
     assert_eq!(world.deliver(&sent), None);
     assert_eq!(world.hosts[2].delivered, [(0, b"pay 1".to_vec())]);
-    let changed = redirected(world.sealed(3, thiefs, 0, b"pay 9"));
+    let changed = redirected(world.sealed(3, of_thief, 0, b"pay 9"));
     assert_eq!(world.deliver(&changed), None);
     assert_eq!(world.hosts[1].delivered, [(0, b"pay 9".to_vec())]);
 }

@@ -17,9 +17,10 @@ use crate::virtual_host::{Connecting, Received, VirtualHost as Machine};
 mod cost {
     use apus_units::Span;
 
-    /// Datagram dropped after its first bytes, because of its key's name, or because it exceeds a share or rate.
+    /// Datagram dropped after its first bytes, because of its key's name, or because it exceeds a share.
     pub const CHEAP: Span = Span::from_ns(900);
-    /// Packet that was not authentic: a proof was computed, or the packet was opened.
+    /// Packet that was not authentic: a proof was computed, or the packet was opened. Also an Init, whose proof and cookie are
+    /// checked before its rate.
     pub const PROOF: Span = Span::from_ns(1_100);
     /// Proved Hello, with its Cookie.
     pub const HELLO: Span = Span::from_ns(3_800);
@@ -38,8 +39,10 @@ mod cost {
 
 /// Kind of a switch's signal.
 const SIGNAL: u8 = 12;
-/// Kind of the answer to a Hello.
+/// Kinds of the first three packets of a handshake, as in `session::packet::kind`.
+const HELLO: u8 = 0x40;
 const COOKIE: u8 = 0x41;
+const INIT: u8 = 0x42;
 /// Delay from one socket to the other.
 const DELAY: Span = Span::from_us(10);
 /// Step of the simulation.
@@ -155,7 +158,7 @@ impl World {
 
     /// Returns the time for the datagram that the server has just handled, according to its outcome.
     fn cost(&mut self, (kind, is_abusers): (Option<u8>, bool)) -> Span {
-        let after = self.counters();
+        let after = self.server_counters();
         let before = std::mem::replace(&mut self.counters, after);
         if is_abusers {
             self.opened += after.opened - before.opened;
@@ -164,7 +167,6 @@ impl World {
         if changed(|c| {
             c.dropped_malformed
                 + c.dropped_unknown_key
-                + c.dropped_rate
                 + c.dropped_share
                 + c.dropped_unknown
                 + c.dropped_replay
@@ -172,13 +174,13 @@ impl World {
                 + c.dropped_address
         }) {
             cost::CHEAP
-        } else if changed(|c| c.dropped_unproven + c.dropped_forged)
-            || kind == Some(0x42)
+        } else if changed(|c| c.dropped_unproven + c.dropped_forged + c.dropped_rate)
+            || kind == Some(INIT)
             || kind == Some(SIGNAL)
         {
             // The handshake itself is counted when it has its turn, and comparisons are counted too.
             cost::PROOF
-        } else if kind == Some(0x40) {
+        } else if kind == Some(HELLO) {
             cost::HELLO
         } else {
             cost::PACKET
@@ -186,7 +188,7 @@ impl World {
     }
 
     /// Returns the counters of the server's sessions.
-    pub(super) fn counters(&mut self) -> Counters {
+    pub(super) fn server_counters(&mut self) -> Counters {
         *self.machines[0].engines[0].sessions().counters()
     }
 
