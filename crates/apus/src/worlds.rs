@@ -7,7 +7,7 @@ use std::thread::available_parallelism;
 
 use apus_sim::Watch;
 use apus_worlds::fabric::{self, Case, run_cases, shrink_case};
-use apus_worlds::{Batch, Plan, name_seeds_of_panics, quantile, run, run_seeds, shrink};
+use apus_worlds::{Batch, Plan, STUCK, name_seeds_of_panics, quantile, run, run_seeds, shrink};
 use clap::Args;
 
 use crate::failure::Failure;
@@ -87,6 +87,12 @@ impl Worlds {
 /// Runs the world of one seed.
 fn one(seed: u64) -> Result<(), Failure> {
     let plan = Plan::draw(seed);
+    // A world whose time stands still has no log.
+    let batch = run_seeds(seed..seed.saturating_add(1), NonZeroUsize::MIN, |_| true);
+    if let Some((_, violation)) = batch.failures.iter().find(|(_, found)| found.check == STUCK) {
+        print(&format!("seed {seed}: {}\n{}: {}\n", plan.summary(), STUCK, violation.what))?;
+        return Err(Failure::Checks);
+    }
     let outcome = run(&plan, true);
     let mut text = format!("seed {seed}: {}\n", plan.summary());
     if outcome.violation.is_none() {

@@ -15,7 +15,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use apus_units::Time;
+use apus_units::{FlowId, Time};
 
 use crate::accept::Towards;
 use crate::backlog::{Unaccepted, backlog};
@@ -361,6 +361,13 @@ impl VirtualHost {
         let (session, place) = self.session_of(connection)?;
         let datagram = self.engines[place].seal_command(session, command, content)?;
         Some((place, datagram))
+    }
+
+    /// Returns the numbers that the peer of a connection has for its flows; packets to the peer name them.
+    #[must_use]
+    pub fn flows_at_peer(&self, connection: &Connection) -> Vec<FlowId> {
+        let of_engine = |(session, place): (_, usize)| self.engines[place].flows_at_peer(session);
+        self.session_of(connection).map_or(Vec::new(), of_engine)
     }
 
     /// Returns the session of a connection and the number of its engine.

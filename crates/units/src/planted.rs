@@ -124,6 +124,8 @@ bugs! {
         SlotLeak = "slot-leak",
         /// A read of memory that has become shorter panics.
         ShrunkMemory = "shrunk-memory",
+        /// A session goes on after the key of its peer was removed from the key ring.
+        PeerKeyStays = "peer-key-stays",
     }
     simulator {
         /// A link that is repaired stays down.

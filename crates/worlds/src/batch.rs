@@ -17,6 +17,9 @@ use crate::world::Violation;
 /// Maximum number of violations after which a batch ends.
 const MAX_FAILURES: usize = 10;
 
+/// Check of worlds whose time stands still.
+pub const STUCK: &str = "stuck";
+
 /// Results of the worlds of a range of seeds.
 #[derive(Clone, Debug, Default)]
 pub struct Batch {
@@ -121,7 +124,7 @@ pub fn run_seeds(
     });
     let mut batch = lock(&results).clone();
     for seed in late {
-        let violation = Violation { check: "progress", what: no_end(), at: Time::ZERO };
+        let violation = Violation { check: STUCK, what: no_end(), at: Time::ZERO };
         batch.add(seed, &Plan::draw(seed), Counts::default(), Some(violation));
     }
     batch.failures.sort_by_key(|&(seed, _)| seed);

@@ -87,7 +87,8 @@ pub(crate) enum Trouble {
     Deny(usize, usize),
     /// A host with a key (the first one) sends packets with random content to the other host.
     Insider(usize, usize),
-    /// A host with a key (the first one) sends packets and commands that its connection to the other host does not use.
+    /// A host with a key (the first one) sends packets of every kind for the flows of its connection to the other host, and
+    /// commands of sessions.
     Unused(usize, usize),
     /// Datagrams from or to a port of a host, given by its number, are lost.
     LosePort(usize, u8, u64),
@@ -165,13 +166,13 @@ impl Fault {
         Self { at: draw.below(horizon), lasts, what: Trouble::Shrink(draw.index(hosts)) }
     }
 
-    /// Draws the replacement of a key pair.
+    /// Draws the replacement of a key pair; each of its stages takes a fifth of the duration.
     pub(crate) fn draw_of_replacement(draw: &mut Draw, hosts: usize, horizon: Span) -> Self {
-        let lasts = draw.span(Span::from_us(100), Span::from_secs(2));
+        let lasts = draw.span(Span::from_us(100), Span::from_secs(5));
         Self { at: draw.below(horizon), lasts, what: Trouble::Replace(draw.index(hosts)) }
     }
 
-    /// Draws an insider that sends what its connections do not use; `insider` is the last host.
+    /// Draws an insider that sends packets of every kind and commands; `insider` is the last host.
     pub(crate) fn draw_of_unused(draw: &mut Draw, insider: usize, horizon: Span) -> Self {
         let lasts = draw.span(Span::from_ms(1), horizon.max(Span::from_ms(2)));
         let what = Trouble::Unused(insider, draw.index(insider));

@@ -26,22 +26,74 @@ struct Pairs {
     stage: Stage,
 }
 
-/// Stage of the replacement of a key pair (docs/operations.md, "Rotate keys").
+/// Stage of the replacement of a key pair of a host that opens and accepts sessions (docs/operations.md, "Rotate keys").
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Stage {
     /// No replacement is in progress.
     Done,
-    /// The host has both pairs and opens sessions under the earlier one. Its peers list both.
-    Both,
-    /// The host and its peers have retired the earlier pair.
-    Retired,
+    /// The host has both pairs, and opens sessions under the earlier one.
+    OwnAdded,
+    /// The peers list both keys.
+    PeersAdded,
+    /// The host has retired the earlier pair, and opens sessions under the new one.
+    OwnRetired,
+    /// The peers have retired the earlier key.
+    PeersRetired,
+    /// One side has removed the earlier key.
+    FirstRemoved,
 }
 
 impl Stage {
-    /// Returns whether the earlier pair is retired, if it is in use.
-    fn retired(self) -> Option<bool> {
-        (self != Self::Done).then_some(self == Self::Retired)
+    fn next(self) -> Self {
+        match self {
+            Self::Done | Self::FirstRemoved => Self::Done,
+            Self::OwnAdded => Self::PeersAdded,
+            Self::PeersAdded => Self::OwnRetired,
+            Self::OwnRetired => Self::PeersRetired,
+            Self::PeersRetired => Self::FirstRemoved,
+        }
     }
+}
+
+impl Pairs {
+    /// Returns whether the host itself removes the earlier key before its peers do.
+    fn own_first(&self) -> bool {
+        self.earlier.len().is_multiple_of(2)
+    }
+
+    /// Returns the earlier pair, and whether it is retired, if the host has it.
+    fn own_earlier(&self) -> Option<(&KeyPair, bool)> {
+        let retired = match self.stage {
+            Stage::Done => return None,
+            Stage::OwnAdded | Stage::PeersAdded => false,
+            Stage::OwnRetired | Stage::PeersRetired => true,
+            Stage::FirstRemoved if self.own_first() => return None,
+            Stage::FirstRemoved => true,
+        };
+        Some((self.earlier.last()?, retired))
+    }
+
+    /// Returns the keys that a peer lists: the name, the key, and whether it is retired.
+    fn listed(&self, name: String) -> Vec<(String, PeerKey, bool)> {
+        let Some(earlier) = self.earlier.last().map(KeyPair::public) else {
+            return vec![(name, self.new.public(), false)];
+        };
+        if self.stage == Stage::OwnAdded {
+            return vec![(name, earlier, false)];
+        }
+        let retired = match self.stage {
+            Stage::Done => None,
+            Stage::FirstRemoved if !self.own_first() => None,
+            stage => Some(matches!(stage, Stage::PeersRetired | Stage::FirstRemoved)),
+        };
+        let earlier = retired.map(|retired| (earlier_name(&name), earlier, retired));
+        [(name, self.new.public(), false)].into_iter().chain(earlier).collect()
+    }
+}
+
+/// Returns the name of a host's earlier key while the name of the host means the new one.
+fn earlier_name(name: &str) -> String {
+    format!("{name}-earlier")
 }
 
 /// Returns the name of a host in key rings.
@@ -81,23 +133,30 @@ impl Identities {
         std::iter::once(&pairs.new).chain(&pairs.earlier).map(KeyPair::public)
     }
 
+    /// Returns the keys under which a host may have sessions: the current one, and the earlier one while it is replaced.
+    fn keys_in_use(&self, host: usize) -> impl Iterator<Item = PeerKey> + '_ {
+        self.keys(host).take(1).chain(self.earlier_in_use(host))
+    }
+
+    fn earlier_in_use(&self, host: usize) -> Option<PeerKey> {
+        let pairs = &self.0[host];
+        pairs.earlier.last().filter(|_| pairs.stage != Stage::Done).map(KeyPair::public)
+    }
+
     /// Returns the entries of a host's key ring: its own key pairs, and the peers that it lists.
     fn entries(&self, host: usize, lists: impl Fn(usize) -> bool) -> Vec<Entry> {
         let pairs = &self.0[host];
         let own = |pair: &KeyPair| EntryKey::Own(name(host), pair.clone());
-        let mut entries = vec![Entry::new(own(&pairs.new))];
-        if let (Some(retired), Some(earlier)) = (pairs.stage.retired(), pairs.earlier.last()) {
-            // Sessions are opened under the first one that is not retired.
-            entries.insert(0, Entry { key: own(earlier), retired });
-        }
+        // Sessions are opened under the first pair that is not retired.
+        let earlier = pairs.own_earlier().map(|(pair, retired)| Entry { key: own(pair), retired });
+        let mut entries: Vec<Entry> =
+            earlier.into_iter().chain([Entry::new(own(&pairs.new))]).collect();
         for peer in (0..self.0.len()).filter(|&peer| peer != host && lists(peer)) {
-            let pairs = &self.0[peer];
-            let key = |name, pair: &KeyPair| EntryKey::Peer(name, pair.public());
-            entries.push(Entry::new(key(name(peer), &pairs.new)));
-            if let (Some(retired), Some(earlier)) = (pairs.stage.retired(), pairs.earlier.last()) {
-                let name = format!("{}-earlier", name(peer));
-                entries.push(Entry { key: key(name, earlier), retired });
-            }
+            let listed = self.0[peer].listed(name(peer)).into_iter();
+            entries.extend(
+                listed
+                    .map(|(name, key, retired)| Entry { key: EntryKey::Peer(name, key), retired }),
+            );
         }
         entries
     }
@@ -155,7 +214,7 @@ impl World<'_> {
         let next = pair(self.plan.seed, host, pairs.earlier.len() + 1);
         let Some(next) = next.filter(|_| pairs.stage == Stage::Done) else { return };
         pairs.earlier.push(std::mem::replace(&mut pairs.new, next));
-        pairs.stage = Stage::Both;
+        pairs.stage = Stage::OwnAdded;
         for other in 0..self.machines.len() {
             if other != host && self.machines[other].host.is_some() {
                 self.set_grant(other, host);
@@ -167,17 +226,40 @@ impl World<'_> {
 
     /// Continues the replacement of a key pair.
     pub(crate) fn next_stage(&mut self, host: usize, pause: Span) {
+        let Some(identities) = &self.identities else { return };
+        let stage = identities.0[host].stage;
+        if stage == Stage::FirstRemoved {
+            self.check_removed(host);
+        }
         let Some(identities) = &mut self.identities else { return };
-        let stage = &mut identities.0[host].stage;
-        match stage {
-            Stage::Both => {
-                *stage = Stage::Retired;
-                self.push(self.now + pause, Event::NextStage(host, pause));
-            }
-            Stage::Retired => *stage = Stage::Done,
-            Stage::Done => return,
+        identities.0[host].stage = stage.next();
+        if stage == Stage::Done {
+            return;
         }
         self.give_keys();
+        if stage != Stage::FirstRemoved {
+            self.push(self.now + pause, Event::NextStage(host, pause));
+        }
+    }
+
+    /// Checks that no peer has a session under the earlier key of a host, if the peers have removed it first.
+    fn check_removed(&mut self, host: usize) {
+        let Some(identities) = self.identities.as_ref().filter(|all| !all.0[host].own_first())
+        else {
+            return;
+        };
+        let earlier = identities.earlier_in_use(host);
+        let mut open = None;
+        for machine in self.machines.iter().filter(|machine| machine.knows_commands()) {
+            let mut connections = machine.app.connections.get(&host).into_iter().flatten();
+            if connections.any(|c| c.ended().is_none() && c.peer_key() == earlier) {
+                open = Some(machine.number);
+            }
+        }
+        let checked = open.map_or(Ok(()), |of| {
+            Err(format!("host {of} has a connection with {host} under a key that it removed"))
+        });
+        self.check("identity", checked);
     }
 
     /// Ends all replacements of key pairs.
@@ -245,9 +327,10 @@ impl World<'_> {
     /// Lists a peer in a host's key ring again, and checks that they had no connection until now.
     pub(crate) fn end_unlisting(&mut self, host: usize, peer: usize) {
         let machine = &self.machines[host];
-        let Some(up) = machine.host.as_ref().filter(|_| self.identities.is_some()) else { return };
-        // Engines that have not run since then do not know the change yet.
-        let know = (0..up.engines()).all(|engine| !up.has_commands(engine));
+        if machine.host.is_none() || self.identities.is_none() {
+            return;
+        }
+        let know = machine.knows_commands();
         let mut of_peer = machine.app.connections.get(&peer).into_iter().flatten();
         let open = know && of_peer.any(|connection| connection.ended().is_none());
         let told =
@@ -260,8 +343,14 @@ impl World<'_> {
     pub(crate) fn check_identity(&mut self, host: usize, peer: usize, connection: &Connection) {
         let Some(identities) = &self.identities else { return };
         let proved = connection.peer_key();
-        // The application may take a connection after its key was replaced.
-        let same = identities.keys(peer).any(|key| proved == Some(key));
+        // The application may take a connection after it has ended because its key was replaced.
+        let late = connection.ended().is_some() || !self.machines[host].knows_commands();
+        let has_key = identities.keys_in_use(peer).any(|key| proved == Some(key))
+            || late && identities.keys(peer).any(|key| proved == Some(key));
+        let has_name = connection
+            .peer_name()
+            .is_some_and(|listed| listed == name(peer) || listed == earlier_name(&name(peer)));
+        let same = has_key && has_name;
         let told = || Err(format!("host {host} takes {proved:?} for the key of host {peer}"));
         self.check("identity", if same { Ok(()) } else { told() });
     }

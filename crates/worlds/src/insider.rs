@@ -18,7 +18,7 @@ impl World<'_> {
         let Some(connection) = self.connection(from, to) else { return self.wake_commanded(from) };
         let header = self.any_header(to, connection.flows());
         let length = header.payload_len();
-        let payload: Vec<u8> = (0..length).map(|_| self.random.bits() as u8).collect();
+        let payload = self.any_bytes(length);
         self.send_forged(from, to, &connection, |up| up.forge(&connection, &header, &payload));
     }
 
@@ -101,7 +101,7 @@ impl World<'_> {
         Header { flow, seq, body }
     }
 
-    fn any_segment(&mut self) -> Segment {
+    pub(crate) fn any_segment(&mut self) -> Segment {
         let region = RegionKey::new(self.any_number());
         let address = self.any_number();
         let kind = match self.random.range(0, 6) {

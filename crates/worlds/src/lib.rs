@@ -49,7 +49,7 @@ mod trouble;
 mod unused;
 mod world;
 
-pub use batch::{Batch, quantile, run_seeds};
+pub use batch::{Batch, STUCK, quantile, run_seeds};
 pub use fault::Fault;
 pub use log::Counts;
 pub use plan::{HostPlan, OpPlan, Plan, What};

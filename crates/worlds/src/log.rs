@@ -38,7 +38,7 @@ pub struct Counts {
     pub faults: u64,
     /// Regions that an insider may change and has changed.
     pub by_insiders: u64,
-    /// Packets and commands that insiders sent and that their connections do not use.
+    /// Packets of every kind and commands of sessions that insiders sent for their connections.
     pub unused: u64,
     /// Steps of engines.
     pub steps: u64,

@@ -191,6 +191,12 @@ impl Machine {
         (self.number, self.incarnation)
     }
 
+    /// Returns `true` if the machine's host runs and its engines have taken all commands, such as new keys.
+    pub(crate) fn knows_commands(&self) -> bool {
+        let knows = |host: &VirtualHost| (0..host.engines()).all(|e| !host.has_commands(e));
+        self.host.as_ref().is_some_and(knows)
+    }
+
     /// Returns the engine that owns a port other than the first, and the number of the port at that engine.
     pub(crate) fn owner_of(&self, port: u16) -> Option<(usize, u8)> {
         let ports = self.plan.ports.as_ref()?;

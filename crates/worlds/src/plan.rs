@@ -5,7 +5,7 @@ use apus_udp::{AckPath, LossDetection};
 use apus_units::Span;
 
 use crate::draw::Draw;
-use crate::fault::Fault;
+use crate::fault::{Fault, Trouble};
 use crate::identity::rights;
 
 /// Number of bytes of a region that only its owner uses, before the slots of writes.
@@ -245,15 +245,15 @@ impl Plan {
         if memory.chance(200) {
             faults.push(Fault::draw_of_memory(&mut memory, count, horizon));
         }
-        let mut replaced = Draw::new(seed, 10);
-        if rights.is_some() && replaced.chance(600) {
-            let more = 0..replaced.range(1, 3);
-            faults.extend(more.map(|_| Fault::draw_of_replacement(&mut replaced, count, horizon)));
-        }
         let mut unused = Draw::new(seed, 9);
         if let Some(insider) = insider.filter(|_| unused.chance(700)) {
             let more = 0..unused.range(1, 3);
             faults.extend(more.map(|_| Fault::draw_of_unused(&mut unused, insider, horizon)));
+        }
+        let mut replaced = Draw::new(seed, 10);
+        if rights.is_some() && replaced.chance(600) {
+            let more = 0..replaced.range(1, 3);
+            faults.extend(more.map(|_| Fault::draw_of_replacement(&mut replaced, count, horizon)));
         }
         Self {
             seed,
@@ -270,6 +270,15 @@ impl Plan {
             hold: hold.filter(|&(host, _)| insider != Some(host)),
             rights,
         }
+    }
+
+    /// Draws the plan of a seed that is kept because it has found a bug: without the kinds of faults that are newer
+    /// than the seed.
+    #[must_use]
+    pub fn draw_kept(seed: u64) -> Self {
+        let mut plan = Self::draw(seed);
+        plan.faults.retain(|f| !matches!(f.what, Trouble::Unused(..) | Trouble::Replace(_)));
+        plan
     }
 
     /// Returns the first byte of the slot of each op that writes, in its target's region, and the length of

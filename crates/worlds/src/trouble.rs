@@ -121,7 +121,7 @@ impl World<'_> {
                 self.give_keys();
             }
             Trouble::Unlist(..) => self.give_keys(),
-            Trouble::Replace(host) => self.replace_pair(host, fault.lasts),
+            Trouble::Replace(host) => self.replace_pair(host, fault.lasts / 5),
             Trouble::Deny(host, peer) => self.deny(number, host, peer),
             Trouble::Forge(_) | Trouble::Flood(..) | Trouble::Insider(..) | Trouble::Unused(..) => {
                 self.push(self.now, Event::Act(number));

@@ -21,9 +21,6 @@ use crate::plan::Plan;
 /// world that repeats a step without end is detected soon.
 const MAX_STEPS: u64 = 3_000_000;
 
-/// Maximum number of bytes that wait for room in a socket: 64 bursts of at most 65,000 bytes (`engine/outbox.rs` of `apus-udp`).
-const MAX_UNSENT: usize = 64 * 65_000;
-
 /// A property that does not hold.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Violation {
@@ -55,7 +52,7 @@ pub(crate) enum Event {
     Stop(usize),
     /// A key is removed after another one has replaced it everywhere.
     Forget,
-    /// The replacement of a host's key pair continues; the next stage follows after this time.
+    /// The replacement of a host's key pair continues; the stage after this one follows after this time.
     NextStage(usize, Span),
 }
 
@@ -416,7 +413,6 @@ impl<'p> World<'p> {
             && usage.deadlines <= usage.ops + usage.waiting_ops
             && usage.queued_messages <= plan.max_queued_messages as usize
             && usage.queued_bytes <= plan.max_queued_bytes()
-            && usage.unsent_bytes <= MAX_UNSENT
             && plan.quotas.as_ref().is_none_or(|q| usage.queued_by_key <= q.queued_bytes)
             && usage.refusals <= flows * plan.max_ops as usize;
         let result = if within { Ok(()) } else { Err(format!("host {host} holds {usage:?}")) };

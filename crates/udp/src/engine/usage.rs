@@ -1,6 +1,6 @@
 //! The resources that an engine holds, each of which is bounded.
 
-use apus_units::Time;
+use apus_units::{FlowId, Time};
 use apus_wire::MAX_EXTENSION_BYTES;
 
 use super::Engine;
@@ -85,6 +85,11 @@ impl<N: Network> Engine<N> {
     ) -> Option<Vec<u8>> {
         let now = self.network.now();
         self.protocol.connections.sessions.seal_command(now, session, command, content)
+    }
+
+    /// Returns the peer's numbers of the flows of a session; empty if the session is not connected.
+    pub(crate) fn flows_at_peer(&self, session: SessionId) -> Vec<FlowId> {
+        self.protocol.connections.flows_at_peer(session)
     }
 
     /// Returns the sessions.

@@ -4,6 +4,7 @@
 //! retire the old key, so that new sessions use the new one. Third, remove the old key when its sessions have ended.
 
 use apus_units::Time;
+use apus_units::planted::{Bug, is_planted};
 
 use super::event::{End, Event, SessionId};
 use super::ring::KeyRing;
@@ -12,7 +13,9 @@ use super::table::Sessions;
 
 impl Sessions {
     /// Replaces the key ring. Sessions whose keys are in both rings continue, also under retired keys. Sessions whose keys
-    /// were removed are closed, their peers are told, and [`Event::Ended`] follows for each.
+    /// were removed are closed, their peers are told, and [`Event::Ended`] follows for each. If the table accepts unlisted peers
+    /// ([`Config::accept_unlisted`](super::Config::accept_unlisted)), a session that a peer has opened continues without the
+    /// peer's key.
     ///
     /// # Errors
     /// If one of the rings is the insecure mode and the other is not: a table does not change its mode.
@@ -58,9 +61,11 @@ impl Sessions {
         }
     }
 
-    /// Returns `true` if the ring has the shared key and both sides' own keys of a session, retired or not.
+    /// Returns `true` if the ring has the shared key and both sides' own keys of a session, retired or not. The key of a peer
+    /// that has opened the session is not needed if unlisted peers may connect.
     fn covers(&self, session: &Session) -> bool {
-        let unlisted = self.config.accept_unlisted && session.is_opened_by_peer();
+        let unlisted = self.config.accept_unlisted && session.is_opened_by_peer()
+            || is_planted(Bug::PeerKeyStays);
         self.keys.get(session.key).is_some()
             && session.own.is_none_or(|own| self.keys.has_own(&own))
             && session.identity.is_none_or(|key| unlisted || self.keys.lists(&key, false))

@@ -287,6 +287,12 @@ impl Connections {
         connection.flows.get(connection.peer_flows.index_of(theirs)?).copied()
     }
 
+    /// Returns the peer's numbers of the flows of a session; empty if the session is not connected.
+    #[cfg(any(test, feature = "worlds"))]
+    pub(super) fn flows_at_peer(&self, session: SessionId) -> Vec<FlowId> {
+        self.get(session).map_or(Vec::new(), |connection| connection.peer_flows.numbers().collect())
+    }
+
     /// Returns the flows of a session; empty if the session has ended.
     pub(super) fn flows(&self, session: SessionId) -> &[FlowId] {
         self.get(session).map_or(&[], |connection| &connection.flows)

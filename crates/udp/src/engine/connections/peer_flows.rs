@@ -37,6 +37,12 @@ impl PeerFlows {
         Self(runs.into())
     }
 
+    /// Returns the peer's numbers of the flows.
+    #[cfg(any(test, feature = "worlds"))]
+    pub(super) fn numbers(&self) -> impl Iterator<Item = FlowId> + '_ {
+        self.0.iter().flat_map(|run| (0..run.count).map(|place| FlowId::new(run.first + place)))
+    }
+
     /// Returns the index within the connection of the flow with this number at the peer. If the peer has given several
     /// flows the same number, returns the first one.
     pub(super) fn index_of(&self, theirs: FlowId) -> Option<usize> {
