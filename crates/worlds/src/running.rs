@@ -21,7 +21,7 @@ const BETWEEN: Duration = Duration::from_secs(1);
 
 /// Real time after which a seed without an end is a violation: the time of its world stands still, so that no check
 /// within the run ends it. deviation: no source; the largest scenario that a check within the run allows
-/// takes two minutes on an idle core without optimisation across crates.
+/// takes five minutes on an idle core without optimisation across crates.
 pub(crate) const MAX_TIME: Duration = Duration::from_secs(1800);
 
 /// Returns the description of a run without an end.
