@@ -34,8 +34,8 @@ impl World<'_> {
                 self.betray(from, to);
                 self.random.span(Span::from_us(20), Span::from_ms(10))
             }
-            Trouble::Unused(from, to) => {
-                self.send_unused(from, to);
+            Trouble::InformedInsider(from, to) => {
+                self.betray_informed(from, to);
                 self.random.span(Span::from_us(20), Span::from_ms(10))
             }
             _ => return,

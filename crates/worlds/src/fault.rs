@@ -89,7 +89,7 @@ pub(crate) enum Trouble {
     Insider(usize, usize),
     /// A host with a key (the first one) sends packets of every kind for the flows of its connection to the other host, and
     /// commands of sessions.
-    Unused(usize, usize),
+    InformedInsider(usize, usize),
     /// Datagrams from or to a port of a host, given by its number, are lost.
     LosePort(usize, u8, u64),
     /// Datagrams from or to a port of a host are delayed by up to this time.
@@ -173,9 +173,9 @@ impl Fault {
     }
 
     /// Draws an insider that sends packets of every kind and commands; `insider` is the last host.
-    pub(crate) fn draw_of_unused(draw: &mut Draw, insider: usize, horizon: Span) -> Self {
+    pub(crate) fn draw_of_informed(draw: &mut Draw, insider: usize, horizon: Span) -> Self {
         let lasts = draw.span(Span::from_ms(1), horizon.max(Span::from_ms(2)));
-        let what = Trouble::Unused(insider, draw.index(insider));
+        let what = Trouble::InformedInsider(insider, draw.index(insider));
         Self { at: draw.below(horizon), lasts, what }
     }
 

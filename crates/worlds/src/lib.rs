@@ -34,6 +34,7 @@ mod draw;
 pub mod fabric;
 mod fault;
 mod identity;
+mod informed;
 mod insider;
 mod ledger;
 mod log;
@@ -46,7 +47,6 @@ mod settle;
 mod shrink;
 mod trace;
 mod trouble;
-mod unused;
 mod world;
 
 pub use batch::{Batch, STUCK, quantile, run_seeds};

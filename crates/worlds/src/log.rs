@@ -39,7 +39,7 @@ pub struct Counts {
     /// Regions that an insider may change and has changed.
     pub by_insiders: u64,
     /// Packets of every kind and commands of sessions that insiders sent for their connections.
-    pub unused: u64,
+    pub informed: u64,
     /// Steps of engines.
     pub steps: u64,
 }
@@ -56,7 +56,7 @@ impl Counts {
         self.by_ports += other.by_ports;
         self.faults += other.faults;
         self.by_insiders += other.by_insiders;
-        self.unused += other.unused;
+        self.informed += other.informed;
         self.steps += other.steps;
     }
 

@@ -245,10 +245,10 @@ impl Plan {
         if memory.chance(200) {
             faults.push(Fault::draw_of_memory(&mut memory, count, horizon));
         }
-        let mut unused = Draw::new(seed, 9);
-        if let Some(insider) = insider.filter(|_| unused.chance(700)) {
-            let more = 0..unused.range(1, 3);
-            faults.extend(more.map(|_| Fault::draw_of_unused(&mut unused, insider, horizon)));
+        let mut informed = Draw::new(seed, 9);
+        if let Some(insider) = insider.filter(|_| informed.chance(700)) {
+            let more = 0..informed.range(1, 3);
+            faults.extend(more.map(|_| Fault::draw_of_informed(&mut informed, insider, horizon)));
         }
         let mut replaced = Draw::new(seed, 10);
         if rights.is_some() && replaced.chance(600) {
@@ -277,7 +277,8 @@ impl Plan {
     #[must_use]
     pub fn draw_kept(seed: u64) -> Self {
         let mut plan = Self::draw(seed);
-        plan.faults.retain(|f| !matches!(f.what, Trouble::Unused(..) | Trouble::Replace(_)));
+        plan.faults
+            .retain(|f| !matches!(f.what, Trouble::InformedInsider(..) | Trouble::Replace(_)));
         plan
     }
 

@@ -142,7 +142,7 @@ impl Trouble {
             Self::Replace(host) => Self::Replace(to(host)),
             Self::Deny(host, peer) => Self::Deny(to(host), to(peer)),
             Self::Insider(host, victim) => Self::Insider(to(host), to(victim)),
-            Self::Unused(host, victim) => Self::Unused(to(host), to(victim)),
+            Self::InformedInsider(host, victim) => Self::InformedInsider(to(host), to(victim)),
             Self::LosePort(host, port, share) => Self::LosePort(to(host), port, share),
             Self::DelayPort(host, port, most) => Self::DelayPort(to(host), port, most),
             Self::NarrowPort(host, port, longest) => Self::NarrowPort(to(host), port, longest),

@@ -123,7 +123,10 @@ impl World<'_> {
             Trouble::Unlist(..) => self.give_keys(),
             Trouble::Replace(host) => self.replace_pair(host, fault.lasts / 5),
             Trouble::Deny(host, peer) => self.deny(number, host, peer),
-            Trouble::Forge(_) | Trouble::Flood(..) | Trouble::Insider(..) | Trouble::Unused(..) => {
+            Trouble::Forge(_)
+            | Trouble::Flood(..)
+            | Trouble::Insider(..)
+            | Trouble::InformedInsider(..) => {
                 self.push(self.now, Event::Act(number));
             }
             _ => {}

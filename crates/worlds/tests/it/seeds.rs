@@ -31,7 +31,7 @@ fn no_seed_violates_a_guarantee_and_worlds_are_large_enough() {
         assert!(number > batch.worlds, "{counts:?}");
     }
     // Insiders name regions that exist, so that the rights and bounds of regions are tried.
-    assert!(counts.by_insiders > 0 && counts.unused > 0, "{counts:?}");
+    assert!(counts.by_insiders > 0 && counts.informed > 0, "{counts:?}");
 }
 
 #[test]

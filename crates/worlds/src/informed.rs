@@ -35,14 +35,14 @@ const CONTENT: u64 = 1200;
 
 impl World<'_> {
     /// Sends a packet or a command from an insider on its connection to a host.
-    pub(crate) fn send_unused(&mut self, from: usize, to: usize) {
+    pub(crate) fn betray_informed(&mut self, from: usize, to: usize) {
         let Some(connection) = self.connection(from, to) else { return self.wake_commanded(from) };
         if self.random.chance(300) {
             let (command, content) = self.any_command();
             let sent = self.send_forged(from, to, &connection, |up| {
                 up.forge_command(&connection, command, &content)
             });
-            self.counts.unused += u64::from(sent);
+            self.counts.informed += u64::from(sent);
             return;
         }
         let host = self.machines[from].host.as_ref();
@@ -55,7 +55,7 @@ impl World<'_> {
             let extension = extension.borrowed();
             up.forge(&connection, Extended { header: &header, extension }, &payload)
         });
-        self.counts.unused += u64::from(sent);
+        self.counts.informed += u64::from(sent);
     }
 
     pub(crate) fn any_bytes(&mut self, length: usize) -> Vec<u8> {
