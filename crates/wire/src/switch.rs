@@ -1,4 +1,4 @@
-//! Operations of a switch on a packet without the session key: reading the header, writing the writable
+//! Operations of a switch on a packet without the keys of its session: reading the header, writing the writable
 //! fields, and creating packets to the source (Bolt §4.1, §4.3).
 
 use crate::codec::{Decoded, decode_extended};

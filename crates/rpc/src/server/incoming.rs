@@ -52,7 +52,7 @@ impl Incoming {
         &self.payload
     }
 
-    /// Returns the address of the client. The address does not identify the client: any holder of a session key may have it.
+    /// Returns the address of the client. The address does not identify the client: any holder of a shared key may have it.
     #[must_use]
     pub fn peer(&self) -> SocketAddr {
         self.key.link.outgoing.connection.peer()

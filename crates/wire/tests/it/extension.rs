@@ -1,5 +1,5 @@
 //! Congestion extensions: bytes written by hand from the layout in the crate's documentation,
-//! encoding and decoding, and the operations of a switch without the session key.
+//! encoding and decoding, and the operations of a switch without the keys of its session.
 
 use apus_units::{FlowId, OpId, PacketNumber, Span};
 use apus_wire::{
@@ -269,7 +269,7 @@ fn illegal_extensions_are_not_encoded() {
     refused(ack(), Extension::Own(writable), Illegal::ExtensionLength);
 }
 
-/// Bolt §4.3 and Alg. 1 l. 6-10: a switch has no session key. It uses the readable part of the
+/// Bolt §4.3 and Alg. 1 l. 6-10: a switch has no key of the session. It uses the readable part of the
 /// packet, and its writes keep the authentication valid.
 #[test]
 fn bolt_4_3_a_switch_answers_and_marks_a_packet_without_its_key() {
